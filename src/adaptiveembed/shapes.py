@@ -1,0 +1,46 @@
+"""Named shapes of tensors and arrays: the only place where shape strings are written.
+
+The test run checks every annotated call against them (``tests/conftest.py``). Axes of the same name
+must be equal within one call. The two sides of a comparison carry different axis names on purpose:
+our own error, which says what to do, then speaks first.
+"""
+
+import numpy as np
+from jaxtyping import Bool, Float, Float32, Float64, Int64
+from torch import Tensor
+
+# Sets of one modality.
+CandidateVectors = Float[Tensor, "batch candidates dim"]
+ActiveVectors = Float[Tensor, "batch capacity dim"]
+SetVectors = Float[Tensor, "capacity dim"]
+ItemIndices = Int64[Tensor, " items"]
+ItemCounts = Int64[Tensor, " items"]
+
+# Two sides of a comparison.
+QuerySets = Float[Tensor, "queries query_capacity query_dim"]
+GallerySets = Float[Tensor, "gallery gallery_capacity gallery_dim"]
+ScoreMatrix = Float[Tensor, "queries gallery"]
+QueryPairs = Float[Tensor, "pairs query_capacity query_dim"]
+GalleryPairs = Float[Tensor, "pairs gallery_capacity gallery_dim"]
+PairScores = Float[Tensor, " pairs"]
+Cosines = Float[Tensor, "*pairs rows columns"]
+AssignmentTotals = Float[Tensor, "*pairs"]
+Assignments = Int64[Tensor, "*pairs rows"]
+
+# Arrays: galleries, scores and ranks.
+CandidateArray = Float[np.ndarray, "batch candidates dim"]
+SetArray = Float[np.ndarray, "capacity dim"]
+GalleryRows = Float[np.ndarray, "positions items dim"]
+GalleryIndices = Int64[np.ndarray, " items"]
+ScoreArray = Float[np.ndarray, "queries items"]
+ScoreArray32 = Float32[np.ndarray, "queries items"]
+Positives = Int64[np.ndarray, "queries max_positives"]
+PositiveCounts = Int64[np.ndarray, "*queries positives"]
+PositiveScores = Float[np.ndarray, "*queries positives"]
+PositiveMask = Bool[np.ndarray, "*queries positives"]
+Ranks = Int64[np.ndarray, "*queries positives"]
+RankTable = Int64[np.ndarray, "selections queries positives"]
+PerQuery = Float64[np.ndarray, "*queries"]
+QueryIndices = Int64[np.ndarray, " queries"]
+TopIndices = Int64[np.ndarray, "queries k"]
+TopScores = Float32[np.ndarray, "queries k"]
