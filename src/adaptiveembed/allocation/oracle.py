@@ -1,0 +1,80 @@
+"""Oracle allocation (paper, App. A.3): the best selection of every query, knowing the answers.
+
+It bounds what allocation can reach and is for evaluation only: it reads the positives of the very
+queries that it serves. ``evaluation.analysis.transfer_oracle`` gives a bound that flatters less.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Never
+
+import numpy as np
+
+from adaptiveembed.errors import SettingError, ShapeError
+from adaptiveembed.metrics.measures import average_precision
+from adaptiveembed.retrieval.gallery import Gallery
+from adaptiveembed.retrieval.rank_table import rank_table
+from adaptiveembed.shapes import Positives, QueryIndices, RankTable
+from adaptiveembed.structure.candidates import CAES, CandidateSets
+from adaptiveembed.structure.selection import Selection
+from adaptiveembed.structure.space import SelectionSpace
+
+ROUNDING = 1e-12
+"""Relative difference below which two average precisions are equal: they are the same fraction,
+summed in another order. Two different ranks in a gallery of a million differ by 1e-6."""
+
+
+@dataclass(frozen=True, eq=False)
+class OracleAllocator:
+    """Gives every query the selection of the space under which its own positives rank best.
+
+    ``positives`` holds the gallery indices of each query's positives, filled with -1; ``allocate``
+    takes exactly those queries, in that order.
+    """
+
+    space: SelectionSpace
+    gallery: Gallery
+    positives: Positives
+
+    def allocate(self, candidates: CandidateSets) -> CAES:
+        if len(candidates) != len(self.positives):
+            raise ShapeError(
+                f"the oracle knows the positives of {len(self.positives)} queries and was asked "
+                f"about {len(candidates)}; make one for exactly these queries"
+            )
+        ranks = rank_table(self.gallery, candidates, self.positives, self.space.nodes)
+        choices = oracle_choice(ranks, self.space)
+        return CAES(candidates, chosen_selections(choices, self.space))
+
+    def __reduce__(self) -> Never:
+        raise SettingError(
+            "an OracleAllocator cannot be saved, pickled or copied: it holds the answers of one "
+            "evaluation and is no part of a model; save a learned or a fixed allocator instead"
+        )
+
+
+def oracle_choice(ranks: RankTable, space: SelectionSpace) -> QueryIndices:
+    """The index of each query's best selection, from ranks [selections, queries, positives].
+
+    Best is the highest average precision; ties go to the smaller capacity, then to the selection
+    that comes first in the space.
+    """
+    if len(ranks) != len(space):
+        raise ShapeError(
+            f"ranks under {len(ranks)} selections were given for a space of {len(space)}; "
+            "make the rank table with all of space.nodes"
+        )
+    precision = average_precision(ranks)
+    best = precision >= precision.max(axis=0) * (1 - ROUNDING)
+    preference = by_capacity(space.nodes)
+    return np.array(preference)[best[preference].argmax(axis=0)]
+
+
+def by_capacity(selections: Sequence[Selection]) -> list[int]:
+    """Indices of the selections by ascending capacity, in their own order where that is equal."""
+    return sorted(range(len(selections)), key=lambda place: selections[place].capacity)
+
+
+def chosen_selections(choices: QueryIndices, space: SelectionSpace) -> tuple[Selection, ...]:
+    """The selections with these indices in the space."""
+    return tuple(space.nodes[choice] for choice in choices)
