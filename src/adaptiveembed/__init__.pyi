@@ -23,6 +23,7 @@ from adaptiveembed.structure.candidates import CandidateSets as CandidateSets
 from adaptiveembed.structure.candidates import activate as activate
 from adaptiveembed.structure.direction import Direction as Direction
 from adaptiveembed.structure.direction import Modality as Modality
+from adaptiveembed.structure.groups import PAPER_LAYOUT as PAPER_LAYOUT
 from adaptiveembed.structure.groups import GroupLayout as GroupLayout
 from adaptiveembed.structure.groups import GroupPrefix as GroupPrefix
 from adaptiveembed.structure.selection import Selection as Selection
