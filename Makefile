@@ -46,6 +46,7 @@ news: $(READY) ## Show the change log of the next release
 .PHONY: mutants
 mutants: $(VENV)/.ready-mutants ## Change the code in many small ways; the tests must notice
 	$(BIN)/mutmut run
+	@$(BIN)/mutmut results
 
 .PHONY: hooks
 hooks: $(READY) ## Check each commit before it is made
