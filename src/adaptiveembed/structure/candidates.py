@@ -37,7 +37,7 @@ UNIT_LENGTH_TOLERANCE = {
 CHECKED_AT_ONCE = 1 << 22
 """Numbers whose length is measured in one go, which bounds the memory that checking takes."""
 
-ItemIndex = int | slice | Sequence[int] | Tensor
+ItemIndex = int | np.integer | slice | Sequence[int] | np.ndarray | Tensor
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -189,14 +189,20 @@ def _rows(index: ItemIndex, num_items: int) -> slice | Tensor:
     if isinstance(index, slice):
         return index
     # On the CPU, from where indices reach tensors of every device.
-    rows = torch.as_tensor(index).cpu().reshape(-1)
-    if rows.dtype != torch.bool:
-        rows = rows.to(torch.int64)  # an empty list arrives as float32
-        _require_known_items(rows, num_items)
-    return rows
+    rows = (index.cpu() if isinstance(index, Tensor) else torch.tensor(index)).reshape(-1)
+    if rows.dtype == torch.bool:
+        return rows
+    _require_known_items(rows, num_items)
+    return rows.to(torch.int64)
 
 
 def _require_known_items(rows: Tensor, num_items: int) -> None:
+    # An empty list arrives as float32.
+    if rows.is_floating_point() and rows.numel():
+        raise DtypeError(
+            f"items are chosen by whole numbers or by a mask, got {rows.dtype}; "
+            f"convert the index with .long()"
+        )
     unknown = rows[(rows < -num_items) | (rows >= num_items)]
     if unknown.numel():
         # Not one of our errors: Python ends an iteration over items by an IndexError.

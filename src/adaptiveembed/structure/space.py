@@ -164,7 +164,9 @@ def every_prefix(layout: GroupLayout) -> SelectionSpace:
     lengths = product(*(range(size + 1) for size in layout.sizes))
     nodes = sorted(Selection(layout, each) for each in lengths if each[0] > 0)
     edges = (Expansion(source, target) for source in nodes for target in one_vector_more(source))
-    return SelectionSpace(layout, root, tuple(edges))
+    # By target, so that the nodes of the space stand in ascending order.
+    ordered = sorted(edges, key=lambda edge: (edge.target, edge.source))
+    return SelectionSpace(layout, root, tuple(ordered))
 
 
 def smallest_selection(layout: GroupLayout) -> Selection:
