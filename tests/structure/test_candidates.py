@@ -81,9 +81,11 @@ def test_a_length_may_be_off_by_what_rounding_costs(kind, accepted, refused):
         CandidateSets(unit_pairs(refused).to(kind), PAIR)
 
 
-def test_half_lengths_are_summed_in_float32():
-    ones = torch.full((1, 1, 4096), 1 / 64, dtype=torch.float16)
-    assert CandidateSets(ones, GroupLayout((1,))).dim == 4096
+def test_lengths_of_half_vectors_are_not_rounded_themselves():
+    # Length 0.9945, which bfloat16 would call 0.9961 and therefore within 0.004 of one.
+    vector = torch.tensor([[[0.9921875, 0.0678]]], dtype=torch.bfloat16)
+    with pytest.raises(NotNormalizedError, match=r"has length 0\.994"):
+        CandidateSets(vector, GroupLayout((1,)))
 
 
 # --- Bad input ------------------------------------------------------------------------------------

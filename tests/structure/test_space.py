@@ -169,6 +169,12 @@ def test_a_step_is_the_longest_way_so_that_expansions_never_stay_in_a_step():
     assert space.nodes == (paper("1+0"), paper("2+2"), paper("4+4"))
 
 
+def test_a_long_way_over_small_selections_counts_more_than_a_short_one_over_large_ones():
+    space = space_of("1+0 4+0", "4+0 4+4", "1+0 1+1", "1+1 1+2", "1+2 4+4")
+    assert space.step_of(paper("4+0")) == 1
+    assert space.step_of(paper("4+4")) == 3
+
+
 def test_a_space_of_one_selection_has_nothing_to_decide():
     space = space_of(root="2+2")
     assert space.nodes == (paper("2+2"),)
