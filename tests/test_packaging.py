@@ -1,8 +1,10 @@
 """The wheel and the sdist hold what they should, and the command answers without heavy imports."""
 
+import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -56,6 +58,16 @@ def test_the_sdist_holds_sources_tests_and_documents(built):
     assert {f"src/{name}" for name in source_files()} <= names
     assert {"tests/conftest.py", "docs/index.md", "pyproject.toml", "LICENSE", "README.md"} <= names
     assert not [name for name in names if name.startswith((".venv", ".git/", "shared"))]
+
+
+def test_every_dependency_is_pinned_by_name_and_version_only():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [re.fullmatch(r"([a-z0-9.-]+)==[a-z0-9.]+", line) for line in lines if line[0] != "#"]
+    assert all(pins)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    needed = {re.match(r"[\w-]+", line)[0] for group in groups for line in group}
+    assert needed <= {pin[1] for pin in pins}
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])
