@@ -1,0 +1,1 @@
+"""Inputs: where candidate sets and media come from."""
