@@ -66,8 +66,9 @@ def oracle_choice(ranks: RankTable, space: SelectionSpace) -> QueryIndices:
         )
     precision = average_precision(ranks)
     best = precision >= precision.max(axis=0) * (1 - ROUNDING)
-    preference = by_capacity(space.nodes)
-    return np.array(preference)[best[preference].argmax(axis=0)]
+    preference = np.array(by_capacity(space.nodes))
+    choices: QueryIndices = preference[best[preference].argmax(axis=0)]
+    return choices
 
 
 def by_capacity(selections: Sequence[Selection]) -> list[int]:

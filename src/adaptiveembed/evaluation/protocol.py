@@ -1,0 +1,169 @@
+"""What an evaluation asks: queries, a gallery, and what should be found there (App. B)."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from adaptiveembed.errors import (
+    DuplicateIdError,
+    EmptyBatchError,
+    LayoutMismatchError,
+    ShapeError,
+    UnknownIdError,
+)
+from adaptiveembed.retrieval.gallery import Gallery
+from adaptiveembed.shapes import GalleryIndices, Positives
+from adaptiveembed.structure.candidates import CandidateSets
+from adaptiveembed.structure.direction import Direction
+
+PADDING = -1
+"""Gallery index that fills the positives of a query with fewer of them than another has."""
+
+
+@dataclass(frozen=True, eq=False)
+class RetrievalTask:
+    """Queries of one modality, the gallery of the other, and each query's positives.
+
+    ``positives`` holds gallery indices [queries, positives], filled with -1 at the end of a row.
+    ``from_relevant`` makes a task from ids.
+    """
+
+    direction: Direction
+    query_ids: tuple[str, ...]
+    queries: CandidateSets
+    gallery: Gallery
+    positives: Positives
+
+    def __post_init__(self) -> None:
+        _check_queries(self)
+        _check_fits_gallery(self)
+        _check_positives(self)
+
+    @classmethod
+    def from_relevant(
+        cls,
+        direction: Direction,
+        query_ids: Sequence[str],
+        queries: CandidateSets,
+        gallery: Gallery,
+        relevant: Sequence[Sequence[str]],
+    ) -> "RetrievalTask":
+        """The task in which each query should find the gallery items with its ``relevant`` ids."""
+        positives = positive_indices(relevant, gallery)
+        return cls(direction, tuple(query_ids), queries, gallery, positives)
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    @property
+    def relevant(self) -> list[list[str]]:
+        """The ids of each query's positives, as the exports of ``retrieval.runs`` take them."""
+        ids = self.gallery.ids
+        return [[ids[index] for index in row if index != PADDING] for row in self.positives]
+
+
+def positive_indices(relevant: Sequence[Sequence[str]], gallery: Gallery) -> Positives:
+    """Gallery indices [queries, positives] of each query's relevant ids, filled with -1."""
+    for query, ids in enumerate(relevant):
+        _check_relevant(query, ids)
+    counts = [len(ids) for ids in relevant]
+    positives = np.full((len(counts), max(counts, default=1)), PADDING, dtype=np.int64)
+    found = gallery.indices_of([one for ids in relevant for one in ids])
+    positives[np.arange(positives.shape[1]) < np.array(counts)[:, None]] = found
+    return positives
+
+
+def full_gallery(
+    ids: Sequence[str],
+    source: CandidateSets,
+    target: CandidateSets,
+    query_ids: Sequence[str],
+    direction: Direction,
+) -> tuple[RetrievalTask, RetrievalTask]:
+    """The two directions of the paper's protocol: full gallery, one positive per query.
+
+    Row i of ``source`` and of ``target`` are the two modalities of the pair ``ids[i]``. The gallery
+    is every pair, training prefix and query split alike; the queries are those of ``query_ids``,
+    and the one positive of each is its own counterpart.
+    """
+    sides = (Gallery.from_candidates(tuple(ids), one) for one in (source, target))
+    source_gallery, target_gallery = sides
+    return (
+        _counterparts(direction, query_ids, source_gallery, target_gallery),
+        _counterparts(direction.reversed, query_ids, target_gallery, source_gallery),
+    )
+
+
+def _counterparts(
+    direction: Direction, query_ids: Sequence[str], queries: Gallery, gallery: Gallery
+) -> RetrievalTask:
+    """Every query of these ids, taken from its own gallery, should find its id in the other."""
+    asked = queries.candidates(_indices_of_queries(query_ids, queries))
+    relevant = [[query_id] for query_id in query_ids]
+    return RetrievalTask.from_relevant(direction, query_ids, asked, gallery, relevant)
+
+
+def _indices_of_queries(query_ids: Sequence[str], pairs: Gallery) -> GalleryIndices:
+    try:
+        return pairs.indices_of(tuple(query_ids))
+    except UnknownIdError as error:
+        raise UnknownIdError(
+            f"{error} (the queries of a full-gallery evaluation are pairs of its gallery; pass "
+            "the ids of the training prefix and of the query split together)"
+        ) from error
+
+
+def _check_relevant(query: int, ids: Sequence[str]) -> None:
+    if not ids:
+        raise EmptyBatchError(
+            f"query {query} (counted from 0) has no relevant id; give at least one, or leave the "
+            "query out"
+        )
+    if len(set(ids)) < len(ids):
+        raise DuplicateIdError(
+            f"query {query} (counted from 0) names a relevant id twice: {list(ids)}; name each once"
+        )
+
+
+def _check_queries(task: RetrievalTask) -> None:
+    if not len(task.query_ids) == len(task.queries) == len(task.positives):
+        raise ShapeError(
+            f"a retrieval task was given {len(task.query_ids)} query ids, {len(task.queries)} "
+            f"queries and positives for {len(task.positives)}; give one of each per query"
+        )
+    repeated = [one for one, count in Counter(task.query_ids).items() if count > 1]
+    if repeated:
+        raise DuplicateIdError(
+            f"query id {repeated[0]!r} is given more than once; give every query its own id"
+        )
+
+
+def _check_fits_gallery(task: RetrievalTask) -> None:
+    if task.queries.layout != task.gallery.layout:
+        raise LayoutMismatchError(
+            f"the queries have layout {task.queries.layout}, the gallery {task.gallery.layout}; "
+            "embed both with one layout"
+        )
+    if task.queries.dim != task.gallery.dim:
+        raise ShapeError(
+            f"the queries have {task.queries.dim} dimensions, the gallery {task.gallery.dim}; "
+            "embed both into one space"
+        )
+
+
+def _check_positives(task: RetrievalTask) -> None:
+    positives = task.positives
+    outside = (positives < PADDING) | (positives >= len(task.gallery))
+    if outside.any():
+        raise UnknownIdError(
+            f"positive {positives[outside][0]} is no index of a gallery of {len(task.gallery)} "
+            f"items; give indices from 0, or {PADDING} where a query has fewer positives"
+        )
+    without = (positives == PADDING).all(axis=1)
+    if without.any():
+        raise EmptyBatchError(
+            f"query {task.query_ids[int(without.argmax())]!r} has no positive; give at least one, "
+            "or leave the query out"
+        )
