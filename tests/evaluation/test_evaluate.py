@@ -162,3 +162,25 @@ def test_a_selection_outside_of_the_space_of_a_table_is_refused():
     table = evaluate_every_selection(both_directions()[0], coarse_to_fine(LAYOUT))
     with pytest.raises(UnknownSelectionError, match=r"1\+2"):
         table.under([Selection.parse("1+2", LAYOUT)] * 8)
+
+
+def test_a_table_wants_one_selection_for_every_query():
+    table = evaluate_every_selection(both_directions()[0], coarse_to_fine(LAYOUT))
+    with pytest.raises(ShapeError, match="got 2 selections for 8 queries"):
+        table.under(table.space.nodes[:2])
+
+
+def test_tables_of_different_spaces_have_no_best_selection():
+    forward, backward = both_directions()
+    tables = [
+        evaluate_every_selection(forward, every_prefix(LAYOUT)),
+        evaluate_every_selection(backward, coarse_to_fine(LAYOUT)),
+    ]
+    with pytest.raises(SettingError, match="of 6 and of 4 selections"):
+        best_fixed(tables)
+
+
+def test_the_same_direction_twice_is_refused():
+    forward, _ = both_directions()
+    with pytest.raises(SettingError, match="text→image is evaluated 2 times by 'fixed 2"):
+        evaluate([forward, forward], Selection.full(LAYOUT))

@@ -119,7 +119,7 @@ def test_the_tie_rule_stands_under_every_table(report):
     assert json.loads(report.json())["tie_rule"] == TIE_RULE
 
 
-@pytest.mark.parametrize("modality", list(Modality))
+@pytest.mark.parametrize("modality", [one for one in Modality if one != Modality.TEXT])
 def test_the_table_fits_eighty_columns(report, modality):
     direction = Direction(modality, Modality.TEXT)
     results = tuple(

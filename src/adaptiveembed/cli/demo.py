@@ -21,7 +21,7 @@ from adaptiveembed.evaluation.evaluate import (
     oracle_selections,
 )
 from adaptiveembed.evaluation.protocol import RetrievalTask, full_gallery
-from adaptiveembed.evaluation.report import Report
+from adaptiveembed.evaluation.report import TIE_RULE, Report
 from adaptiveembed.retrieval.ranking import Ranking
 from adaptiveembed.retrieval.runs import qrels_to_trec, to_trec
 from adaptiveembed.retrieval.search import search
@@ -123,9 +123,10 @@ def _analysis_parts(
     yield Text("\nThe oracle's lead without luck: mAP (%) on halves of the gallery\n", style="bold")
     yield _transfer_table(tables, transfers)
     yield Text(
-        "The transfer oracle chooses each query's selection on one random half of the other items\n"
-        "and is scored on the other half; the best fixed selection is scored on the same halves.\n"
-        "It still knows the answers: it bounds what a policy could learn.\n",
+        "The transfer oracle chooses each query's selection on one random half of the other "
+        "items and is scored on the other half; the best fixed selection is scored on the same "
+        "halves. It still knows the answers: it bounds what a policy could learn. "
+        f"{TIE_RULE}\n",
         style="dim",
     )
 

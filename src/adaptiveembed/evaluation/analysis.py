@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adaptiveembed.allocation.oracle import oracle_choice
-from adaptiveembed.errors import SettingError, ShapeError
+from adaptiveembed.errors import SettingError
 from adaptiveembed.evaluation.evaluate import SelectionRanks, best_fixed
 from adaptiveembed.metrics.measures import average_precision
 from adaptiveembed.retrieval.rank_table import rank_table
@@ -78,8 +78,8 @@ def transfer_oracle(
     """
     _require_splits(table, num_splits)
     fixed = best_fixed([table])
-    known = [_places(table, [fixed] * len(table.task))]
-    known += [] if selections is None else [_places(table, selections)]
+    known = [table.places([fixed] * len(table.task))]
+    known += [] if selections is None else [table.places(selections)]
     halves = _random_halves(len(table.task.gallery), num_splits, generator)
     scores = [_scores_of_split(table, half, known) for half in halves]
     oracle, best, *adaptive = (float(np.mean(one)) for one in zip(*scores, strict=True))
@@ -123,16 +123,6 @@ def _random_halves(
 ) -> Iterator[GalleryIndices]:
     for _ in range(num_splits):
         yield np.sort(generator.permutation(num_items)[: num_items // 2])
-
-
-def _places(table: SelectionRanks, selections: Sequence[Selection]) -> QueryIndices:
-    """The index in the table's space of each query's selection."""
-    if len(selections) != len(table.task):
-        raise ShapeError(
-            f"{len(selections)} selections were given for {len(table.task)} queries; "
-            "give one per query"
-        )
-    return np.array([table.space.index(one) for one in selections], dtype=np.int64)
 
 
 def _require_splits(table: SelectionRanks, num_splits: int) -> None:

@@ -16,7 +16,7 @@ from adaptiveembed.evaluation.protocol import RetrievalTask
 from adaptiveembed.evaluation.results import Evaluation, TaskEvaluation
 from adaptiveembed.metrics.measures import average_precision
 from adaptiveembed.retrieval.rank_table import rank_table
-from adaptiveembed.shapes import Ranks, RankTable
+from adaptiveembed.shapes import QueryIndices, Ranks, RankTable
 from adaptiveembed.structure.candidates import CAES
 from adaptiveembed.structure.direction import Direction
 from adaptiveembed.structure.selection import Selection
@@ -39,8 +39,15 @@ class SelectionRanks:
 
     def under(self, selections: Sequence[Selection]) -> Ranks:
         """The ranks when each query has the given selection."""
-        choices = [self.space.index(selection) for selection in selections]
-        return self.ranks[choices, np.arange(len(choices))]
+        return self.ranks[self.places(selections), np.arange(len(self.task))]
+
+    def places(self, selections: Sequence[Selection]) -> QueryIndices:
+        """The index in the space of each query's selection."""
+        if len(selections) != len(self.task):
+            raise ShapeError(
+                f"got {len(selections)} selections for {len(self.task)} queries; give one per query"
+            )
+        return np.array([self.space.index(one) for one in selections], dtype=np.int64)
 
 
 def evaluate(
@@ -98,7 +105,7 @@ def best_fixed(tables: Sequence[SelectionRanks]) -> Selection:
     Ties go to the smaller capacity, then to the selection that comes first in the space.
     """
     _require_tasks(tables)
-    space = tables[0].space
+    space = _common_space(tables)
     scores = np.mean([average_precision(one.ranks).mean(axis=-1) for one in tables], axis=0)
     # the first of equals is kept
     return space.nodes[max(by_capacity(space.nodes), key=scores.__getitem__)]
@@ -139,6 +146,17 @@ def _result(
         dim=task.queries.dim,
         gallery_vectors_stored=vectors_stored,
     )
+
+
+def _common_space(tables: Sequence[SelectionRanks]) -> SelectionSpace:
+    first = tables[0].space
+    for other in tables[1:]:
+        if other.space != first:
+            raise SettingError(
+                f"the tables rank under different spaces, of {len(first)} and of "
+                f"{len(other.space)} selections; make all of them with one space"
+            )
+    return first
 
 
 def _vectors_stored(allocator: Allocator, task: RetrievalTask) -> int:

@@ -1,10 +1,12 @@
 """What an evaluation found: ranks and selections of every query, and their means."""
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from adaptiveembed.errors import SettingError
 from adaptiveembed.metrics.measures import MEASURES
 from adaptiveembed.shapes import PerQuery, QueryIndices, Ranks
 from adaptiveembed.structure.direction import Direction
@@ -52,6 +54,15 @@ class Evaluation:
 
     method: str
     directions: tuple[TaskEvaluation, ...]
+
+    def __post_init__(self) -> None:
+        counts = Counter(one.direction for one in self.directions)
+        direction, times = max(counts.items(), key=lambda item: item[1])
+        if times > 1:
+            raise SettingError(
+                f"direction {direction} is evaluated {times} times by {self.method!r}; evaluate "
+                f"each dataset by itself, so that every direction stands for one gallery"
+            )
 
     @cached_property
     def means(self) -> dict[str, float]:
