@@ -1,0 +1,122 @@
+"""SetSim: the mean cosine of the best one-to-one assignment of two equal-sized sets (Eq. 2)."""
+
+import torch
+from torch import Tensor
+
+from adaptiveembed.errors import DtypeError, ShapeError, UnequalCapacityError
+from adaptiveembed.shapes import (
+    Assignments,
+    GalleryPairs,
+    GallerySets,
+    PairScores,
+    QueryPairs,
+    QuerySets,
+    ScoreMatrix,
+)
+from adaptiveembed.similarity.assignment import (
+    assignment_columns,
+    best_assignment,
+    require_supported_capacity,
+)
+from adaptiveembed.similarity.kernels.calls import StoredVectors, score_matrix
+from adaptiveembed.similarity.tiling import assembled
+
+
+def setsim_matrix(queries: QuerySets, gallery: GallerySets) -> ScoreMatrix:
+    """SetSim of every query set with every gallery set of unit vectors, in [-1, 1].
+
+    Sets that ask for no gradient, on the CPU, get the canonical score: its bits depend on the two sets alone.
+    """
+    require_comparable(queries, gallery)
+    if needs_gradient(queries, gallery):
+        return _general_matrix(queries, gallery)
+    if queries.device.type == "cpu" and torch.float64 not in {queries.dtype, gallery.dtype}:
+        return _canonical_matrix(queries, gallery)
+    return assembled(_general_matrix, queries, gallery).to(queries.dtype)
+
+
+def setsim_pairs(queries: QueryPairs, gallery: GalleryPairs) -> PairScores:
+    """SetSim of query set i with gallery set i."""
+    totals, _ = best_assignment(_pair_cosines(queries, gallery))
+    return bounded(totals / queries.shape[1])
+
+
+def setsim_assignment(queries: QueryPairs, gallery: GalleryPairs) -> Assignments:
+    """Which vector of gallery set i each vector of query set i is matched with."""
+    return assignment_columns(_pair_cosines(queries, gallery))
+
+
+def needs_gradient(*sets: Tensor) -> bool:
+    """Whether autograd will ask for what is computed from these."""
+    return torch.is_grad_enabled() and any(each.requires_grad for each in sets)
+
+
+def accumulated(sets: Tensor) -> Tensor:
+    """The same sets in a type whose sums can be trusted: half kinds become float32."""
+    return sets if sets.dtype == torch.float64 else sets.float()
+
+
+def bounded(scores: Tensor) -> Tensor:
+    """Scores held in [-1, 1], which rounding may leave by a few units; the gradient passes unchanged."""
+    return scores - (scores - scores.clamp(-1, 1)).detach()
+
+
+def require_comparable(queries: Tensor, gallery: Tensor) -> None:
+    """Refuse sets that have no SetSim."""
+    require_same_space(queries, gallery)
+    if queries.shape[1] != gallery.shape[1]:
+        raise UnequalCapacityError(
+            f"SetSim compares sets of equal capacity, got {queries.shape[1]} query vectors and "
+            f"{gallery.shape[1]} gallery vectors; activate the query's positions on both sides"
+        )
+    require_supported_capacity(queries.shape[1])
+
+
+def require_same_space(queries: Tensor, gallery: Tensor) -> None:
+    """Refuse sets whose vectors cannot be compared at all."""
+    for side, sets in (("query", queries), ("gallery", gallery)):
+        if sets.dim() != 3:
+            raise ShapeError(
+                f"{side} sets are [items, capacity, dim], got shape {tuple(sets.shape)}; "
+                f"add the missing axis with .unsqueeze(0)"
+            )
+        if not sets.is_floating_point():
+            raise DtypeError(f"{side} sets hold {sets.dtype}; convert them with .float()")
+    if queries.shape[2] != gallery.shape[2]:
+        raise ShapeError(
+            f"query vectors have {queries.shape[2]} dimensions and gallery vectors "
+            f"{gallery.shape[2]}; embed both with one model"
+        )
+    if queries.device != gallery.device:
+        raise ShapeError(
+            f"queries are on {queries.device} and the gallery on {gallery.device}; move one of them"
+        )
+
+
+def _canonical_matrix(queries: Tensor, gallery: Tensor) -> Tensor:
+    sets, stored = accumulated(queries.detach()), accumulated(gallery.detach()).contiguous()
+    scores = score_matrix(
+        sets.contiguous().numpy(),
+        StoredVectors(stored.transpose(0, 1).numpy()),
+        range(stored.shape[1]),
+        torch.arange(len(stored)).numpy(),
+        torch.get_num_threads(),
+    )
+    return torch.from_numpy(scores)
+
+
+def _general_matrix(queries: Tensor, gallery: Tensor) -> Tensor:
+    left, right = accumulated(queries), accumulated(gallery)
+    cosines = torch.einsum("qid,gjd->qigj", left, right).permute(0, 2, 1, 3)
+    totals, _ = best_assignment(cosines)
+    return bounded(totals / queries.shape[1])
+
+
+def _pair_cosines(queries: Tensor, gallery: Tensor) -> Tensor:
+    require_comparable(queries, gallery)
+    if len(queries) != len(gallery):
+        raise ShapeError(
+            f"pairs need as many query sets as gallery sets, got {len(queries)} and {len(gallery)}"
+            f"; use setsim_matrix for all pairs"
+        )
+    return torch.einsum("pid,pjd->pij", accumulated(queries), accumulated(gallery))
