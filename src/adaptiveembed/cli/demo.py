@@ -69,7 +69,7 @@ def show_demo(settings: DemoSettings) -> None:
         console.print(part)
     if settings.output:
         write_results(settings.output, report, tables)
-        console.print(f"Report, runs and judgements are in {settings.output}.")
+        console.print(f"\nReport, runs and judgements are in {settings.output}.")
 
 
 def demo_tasks(settings: DemoSettings) -> tuple[RetrievalTask, RetrievalTask]:
@@ -119,7 +119,7 @@ def _analysis_parts(
     yield Text("Capacity that the oracle gave, share of queries\n", style="bold")
     for capacity, count in capacity_histogram(chosen).items():
         share = count / len(chosen)
-        yield Text(f"{capacity} {'█' * round(50 * share)} {share:.1%}")
+        yield Text(f"{capacity} {'█' * round(50 * share) or '▏'} {share:.1%}")
     yield Text("\nThe oracle's lead without luck: mAP (%) on halves of the gallery\n", style="bold")
     yield _transfer_table(tables, transfers)
     yield Text(
@@ -132,7 +132,9 @@ def _analysis_parts(
 
 
 def _transfer_table(tables: Sequence[SelectionRanks], transfers: Sequence[Transfer]) -> Table:
-    grid = _plain_table("direction", "best fixed", "its mAP", "transfer oracle", "headroom")
+    grid = _plain_table("direction", "best fixed")
+    for header in ("its mAP", "transfer oracle", "headroom"):
+        grid.add_column(header, justify="right")
     for table, transfer in zip(tables, transfers, strict=True):
         grid.add_row(
             str(table.task.direction),
@@ -153,8 +155,9 @@ def _search_parts(table: SelectionRanks) -> Iterator[Table | Text]:
         queries, search(task.gallery, asked, SHOWN_HITS), asked.selections, strict=True
     ):
         yield Text(
-            f"Search {task.direction}: query {task.query_ids[query]}, "
-            f"selection {selection} ({' '.join(selection.labels)})\n",
+            f"\nSearch {task.direction}: query {task.query_ids[query]}, "
+            f"selection {selection} ({' '.join(selection.labels)})\n"
+            f"{_rank_of_answer(table, query)}\n",
             style="bold",
         )
         yield _hits_table(task, query, selection, ranking)
@@ -166,6 +169,14 @@ def _queries_of_different_capacity(selections: Sequence[Selection]) -> list[int]
     for query, selection in enumerate(selections):
         first.setdefault(selection.capacity, query)
     return [first[capacity] for capacity in sorted(first)[:SEARCHED_QUERIES]]
+
+
+def _rank_of_answer(table: SelectionRanks, query: int) -> str:
+    root, full = table.space.root, Selection.full(LAYOUT)
+    ranks = (table.ranks[table.space.index(one), query, 0] for one in (root, full))
+    return "its answer is at rank {} under {root}, {} under {full}".format(
+        *ranks, root=root, full=full
+    )
 
 
 def _hits_table(task: RetrievalTask, query: int, selection: Selection, ranking: Ranking) -> Table:

@@ -39,7 +39,8 @@ class SelectionRanks:
 
     def under(self, selections: Sequence[Selection]) -> Ranks:
         """The ranks when each query has the given selection."""
-        return self.ranks[self.places(selections), np.arange(len(self.task))]
+        ranks: Ranks = self.ranks[self.places(selections), np.arange(len(self.task))]
+        return ranks
 
     def places(self, selections: Sequence[Selection]) -> QueryIndices:
         """The index in the space of each query's selection."""
