@@ -56,9 +56,9 @@ def test_equal_seeds_show_the_same_and_another_seed_does_not(capsys):
 
 
 def test_output_holds_the_report_and_a_run_and_judgements_for_each_direction(capsys, tmp_path):
-    folder = tmp_path / "deep" / "results"
+    folder = tmp_path / "deep" / "[red]results"
     out = shown(capsys, "--output", str(folder))
-    assert str(folder) in out.replace("\n", "")
+    assert f"are in {folder}.\n" in out
     report = json.loads((folder / "report.json").read_text())
     assert [row["method"] for row in report["rows"]][-1] == "oracle of 20"
     assert (folder / "report.md").read_text().startswith("# Synthetic pairs")

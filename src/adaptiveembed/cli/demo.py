@@ -69,7 +69,8 @@ def show_demo(settings: DemoSettings) -> None:
         console.print(part)
     if settings.output:
         write_results(settings.output, report, tables)
-        console.print(f"\nReport, runs and judgements are in {settings.output}.")
+        written = Text(f"\nReport, runs and judgements are in {settings.output}.")
+        console.print(written, soft_wrap=True)  # a path that is cut cannot be copied
 
 
 def demo_tasks(settings: DemoSettings) -> tuple[RetrievalTask, RetrievalTask]:
