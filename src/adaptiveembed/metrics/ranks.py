@@ -93,10 +93,11 @@ def _require_usable(scores: ScoreArray, positives: Positives) -> None:
             f"positive {unknown[0]} is not among the {num_items} items; "
             f"choose 0 to {num_items - 1}, or -1 for none"
         )
-    _require_distinct(positives)
+    require_distinct_positives(positives)
 
 
-def _require_distinct(positives: Positives) -> None:
+def require_distinct_positives(positives: Positives) -> None:
+    """Refuse a query that names the same positive twice."""
     ordered = np.sort(positives, axis=1)
     repeated = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
     if repeated.any():

@@ -1,28 +1,30 @@
 """The ranks of each query's positives under many selections, in one pass over the gallery.
 
-This is what utilities and the oracle read (App. A.3). No score matrix is held: items are counted as they are scored.
+This is what utilities and the oracle read (App. A.3). No score matrix is held: items are counted
+as they are scored.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from adaptiveembed.errors import EmptyBatchError, LayoutMismatchError, ShapeError, UnknownIdError
-from adaptiveembed.metrics.ranks import ranks_from_counts
+from adaptiveembed.metrics.ranks import ranks_from_counts, require_distinct_positives
 from adaptiveembed.retrieval.gallery import Gallery
 from adaptiveembed.retrieval.rows import query_sets
 from adaptiveembed.retrieval.search import require_comparable_queries
 from adaptiveembed.shapes import GalleryIndices, Positives, RankTable
 from adaptiveembed.similarity.assignment import require_supported_capacity
 from adaptiveembed.similarity.kernels.calls import count_reached, score_matrix
+from adaptiveembed.similarity.kernels.panels import Floats, Scope
 from adaptiveembed.structure.candidates import CandidateSets
 from adaptiveembed.structure.selection import Selection
 
-QUERIES_AT_ONCE = 64  # the scores of so many queries with all of their positives are held at a time
-
-Floats = NDArray[np.float32]
+QUERIES_AT_ONCE = 64
+"""The scores of so many queries with all of their positives are held at a time."""
 
 
 def rank_table(
@@ -33,7 +35,7 @@ def rank_table(
     *,
     among: GalleryIndices | None = None,
 ) -> RankTable:
-    """Pessimistic ranks [selections, queries, positives], ascending; 0 fills queries with fewer positives (R7).
+    """Pessimistic ranks [selections, queries, positives], ascending, filled with 0 (R7).
 
     Args:
         gallery: The items.
@@ -45,70 +47,53 @@ def rank_table(
     require_comparable_queries(gallery, queries)
     _require_positives(gallery, queries, positives)
     _require_selections(gallery, selections)
-    counted = np.arange(len(gallery)) if among is None else np.asarray(among, np.int64)
-    parts = [
-        _part(gallery, queries[start : start + QUERIES_AT_ONCE], rows, selections, counted)
-        for start in range(0, len(queries), QUERIES_AT_ONCE)
-        for rows in [positives[start : start + QUERIES_AT_ONCE]]
-    ]
-    return np.concatenate(parts, axis=1)
+    counted = np.arange(len(gallery)) if among is None else gallery.require_places(among)
+    scope = Scope(gallery.stored, (), counted, torch.get_num_threads())
+    starts = range(0, len(queries), QUERIES_AT_ONCE)
+    parts = [slice(start, start + QUERIES_AT_ONCE) for start in starts]
+    tables = [_part(scope, queries[part], positives[part], selections) for part in parts]
+    return np.concatenate(tables, axis=1)
 
 
 def _part(
-    gallery: Gallery,
-    queries: CandidateSets,
-    positives: Positives,
-    selections: Sequence[Selection],
-    counted: GalleryIndices,
+    scope: Scope, queries: CandidateSets, positives: Positives, selections: Sequence[Selection]
 ) -> RankTable:
     active = sorted({position for each in selections for position in each.positions})
     targets = tuple(tuple(map(active.index, each.positions)) for each in selections)
     sets = query_sets(queries, active)
     valid = positives >= 0
-    scores = _positive_scores(gallery, sets, active, targets, positives)
+    scores = _positive_scores(scope, queries, positives, selections)
     # One lane for every positive: queries with several positives stand in several lanes.
     lanes, columns = np.nonzero(valid)
-    found = count_reached(
-        np.ascontiguousarray(sets[lanes]),
-        gallery.stored,
-        active,
-        targets,
-        scores[:, lanes, columns],
-        counted,
-        torch.get_num_threads(),
-    )
+    probes = np.ascontiguousarray(scores[:, lanes, columns])
     counts = np.zeros(scores.shape, np.int64)
-    counts[:, lanes, columns] = found
-    counts += _outside(scores, valid & ~np.isin(positives, counted))
+    counts[:, lanes, columns] = count_reached(
+        sets[lanes], replace(scope, positions=active), targets, probes
+    )
+    counts += _outside(scores, valid & ~np.isin(positives, scope.items))
     return ranks_from_counts(counts, scores, np.broadcast_to(valid, scores.shape))
 
 
 def _positive_scores(
-    gallery: Gallery,
-    sets: Floats,
-    active: Sequence[int],
-    targets: Sequence[Sequence[int]],
-    positives: Positives,
+    scope: Scope, queries: CandidateSets, positives: Positives, selections: Sequence[Selection]
 ) -> Floats:
-    """Canonical scores of the positives [selections, queries, positives]; minus infinity where there is none."""
+    """Canonical scores of the positives [selections, queries, positives]; -inf where none is."""
     valid = positives >= 0
     items, columns = np.unique(positives[valid], return_inverse=True)
     rows = np.nonzero(valid)[0]
-    scores = np.full((len(targets), *positives.shape), -np.inf, np.float32)
-    for number, target in enumerate(targets):
-        matrix = score_matrix(
-            np.ascontiguousarray(sets[:, list(target)]),
-            gallery.stored,
-            [active[place] for place in target],
-            items,
-            torch.get_num_threads(),
-        )
+    scores = np.full((len(selections), *positives.shape), -np.inf, np.float32)
+    for number, selection in enumerate(selections):
+        sets = query_sets(queries, selection.positions)
+        matrix = score_matrix(sets, replace(scope, items=items, positions=selection.positions))
         scores[number][valid] = matrix[rows, columns]
     return scores
 
 
 def _outside(scores: Floats, outside: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """For each positive, how many positives that are not counted score at least as much: ranks expect them counted."""
+    """For each positive, how many positives that are not counted score at least as much.
+
+    Ranks are made from counts that include all positives.
+    """
     counts = np.zeros(scores.shape, np.int64)
     for other in range(scores.shape[-1]):
         counts += (scores[..., other, None] >= scores) & outside[:, other, None]
@@ -127,6 +112,7 @@ def _require_positives(gallery: Gallery, queries: CandidateSets, positives: Posi
             f"positive {wrong[0]} is not in the gallery of {len(gallery)} items; "
             f"choose 0 to {len(gallery) - 1}, or -1 for none"
         )
+    require_distinct_positives(positives)
     if not (positives >= 0).any(axis=1).all():
         query = int(np.flatnonzero(~(positives >= 0).any(axis=1))[0])
         raise EmptyBatchError(f"query {query} has no positive; leave it out or name one")

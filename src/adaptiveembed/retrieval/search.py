@@ -1,4 +1,4 @@
-"""Search: bucket queries by selection, compare the same positions of every item, keep the best (R6)."""
+"""Search: bucket queries by selection, compare the same positions of every item (R6)."""
 
 import numpy as np
 import torch
@@ -7,19 +7,20 @@ from adaptiveembed.errors import LayoutMismatchError, SettingError, ShapeError
 from adaptiveembed.retrieval.gallery import Gallery
 from adaptiveembed.retrieval.ranking import Rankings
 from adaptiveembed.retrieval.rows import query_sets
-from adaptiveembed.retrieval.top_k import SearchedVectors, top_k
+from adaptiveembed.retrieval.top_k import top_k
 from adaptiveembed.shapes import ScoreArray32
 from adaptiveembed.similarity.assignment import require_supported_capacity
 from adaptiveembed.similarity.kernels.calls import score_matrix
+from adaptiveembed.similarity.kernels.panels import Scope
 from adaptiveembed.structure.candidates import CAES, CandidateSets
 from adaptiveembed.structure.selection import Selection
 
 
 def search(gallery: Gallery, queries: CAES, k: int) -> Rankings:
-    """The k items most similar to each query, exactly: ids, order and scores are those of scoring every pair.
+    """The k items most similar to each query: ids, order and scores as if every pair were scored.
 
-    Equal scores are listed in gallery order, and no score depends on the other queries, on the other items or on the
-    number of threads.
+    Equal scores are listed in gallery order. No score depends on the other queries, on the other
+    items or on the number of threads.
     """
     if k < 1:
         raise SettingError(f"k is {k}; ask for at least one item")
@@ -28,22 +29,18 @@ def search(gallery: Gallery, queries: CAES, k: int) -> Rankings:
     scores = np.full((len(queries), k), -np.inf, np.float32)
     for selection, members in queries.buckets().items():
         rows = members.numpy()
-        searched = _searched(gallery, selection)
-        sets = query_sets(queries.candidates[members], list(selection.positions))
-        indices[rows], scores[rows] = top_k(sets, searched, k)
+        sets = query_sets(queries.candidates[members], selection.positions)
+        indices[rows], scores[rows] = top_k(sets, _scope(gallery, selection), gallery.screen, k)
     return Rankings(indices, scores, gallery.ids, queries.capacities.numpy())
 
 
 def score_gallery(gallery: Gallery, queries: CAES) -> ScoreArray32:
-    """The canonical score of every query with every item: what search agrees with, held in memory whole."""
+    """The canonical score of every query with every item, which search agrees with."""
     require_comparable_queries(gallery, queries.candidates)
     scores = np.empty((len(queries), len(gallery)), np.float32)
     for selection, members in queries.buckets().items():
-        searched = _searched(gallery, selection)
-        sets = query_sets(queries.candidates[members], list(selection.positions))
-        scores[members.numpy()] = score_matrix(
-            sets, searched.stored, searched.positions, searched.items, searched.num_threads
-        )
+        sets = query_sets(queries.candidates[members], selection.positions)
+        scores[members.numpy()] = score_matrix(sets, _scope(gallery, selection))
     return scores
 
 
@@ -61,12 +58,8 @@ def require_comparable_queries(gallery: Gallery, queries: CandidateSets) -> None
         )
 
 
-def _searched(gallery: Gallery, selection: Selection) -> SearchedVectors:
+def _scope(gallery: Gallery, selection: Selection) -> Scope:
+    """The whole gallery at the selection's positions."""
     require_supported_capacity(selection.capacity)
-    return SearchedVectors(
-        gallery.stored,
-        gallery.screen,
-        selection.positions,
-        np.arange(len(gallery)),
-        torch.get_num_threads(),
-    )
+    items = np.arange(len(gallery))
+    return Scope(gallery.stored, selection.positions, items, torch.get_num_threads())

@@ -1,38 +1,23 @@
 """Exact top-k without scoring every pair: screen, prune, finish the survivors canonically (R5)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from adaptiveembed.similarity.kernels.calls import (
-    StoredVectors,
-    score_lists,
-    score_matrix,
-    screen,
-)
+from adaptiveembed.similarity.kernels.calls import score_lists, score_matrix, screen
 from adaptiveembed.similarity.kernels.codes import ByteGallery, BytePanel, byte_panel
 from adaptiveembed.similarity.kernels.compiler import lanes
-from adaptiveembed.similarity.kernels.panels import PANEL_LANES
+from adaptiveembed.similarity.kernels.panels import Floats, Integers, Scope, queries_at_once
 
-Floats = NDArray[np.float32]
-Integers = NDArray[np.int64]
+FIRST_RANGE = 1024
+"""Items that are scored for every query, to have a first threshold."""
 
-FIRST_RANGE = 1024  # items that are scored for every query, to have a first threshold
-GROWTH = 4  # each range of items is this much longer than the one before: thresholds rise in time
-LARGEST_RANGE = 1 << 22  # pairs of one range, which bounds what its survivors can take
+GROWTH = 4
+"""After each range of items, so many times as many have been seen: thresholds rise in time."""
 
-
-@dataclass(frozen=True)
-class SearchedVectors:
-    """Where the vectors of the items to be searched are, and which positions of them."""
-
-    stored: StoredVectors
-    screen: ByteGallery | None
-    positions: tuple[int, ...]
-    items: Integers  # ascending: ties go to the earlier item
-    num_threads: int
+LARGEST_RANGE = 1 << 22
+"""Pairs of one range, which bounds the memory that its survivors can take."""
 
 
 @dataclass(frozen=True)
@@ -66,31 +51,36 @@ class Pairs:
         return limits
 
 
-def top_k(sets: Floats, searched: SearchedVectors, k: int) -> tuple[Integers, Floats]:
-    """Items and scores [queries, k] of the k best items of every query, exactly as if every pair had been scored.
+def top_k(
+    sets: Floats, scope: Scope, screen: ByteGallery | None, k: int
+) -> tuple[Integers, Floats]:
+    """The k best items of every query and their scores [queries, k], best first.
 
-    Rows end in -1 and minus infinity where there are fewer than k items.
+    They are what scoring every pair would give; ties go to the earlier item, and the scope's items
+    are ascending. Rows end in -1 and minus infinity where there are fewer than k items. Without a
+    screen every pair is scored.
     """
     items = np.full((len(sets), k), -1, np.int64)
     scores = np.full((len(sets), k), -np.inf, np.float32)
-    chunk = max(1, PANEL_LANES // (sets.shape[1] * lanes())) * lanes()
-    for start in range(0, len(sets), chunk):
-        found = _leaders_of_panel(sets[start : start + chunk], searched, k)
+    step = queries_at_once(sets.shape[1])
+    for start in range(0, len(sets), step):
+        found = _leaders_of_panel(sets[start : start + step], scope, screen, k)
         places = _places(found.queries)
         items[start + found.queries, places] = found.items
         scores[start + found.queries, places] = found.scores
     return items, scores
 
 
-def _leaders_of_panel(sets: Floats, searched: SearchedVectors, k: int) -> Pairs:
-    panel = byte_panel(sets, searched.screen.longest) if searched.screen else None
+def _leaders_of_panel(sets: Floats, scope: Scope, screen: ByteGallery | None, k: int) -> Pairs:
+    panel = byte_panel(sets, screen.longest) if screen else None
     leaders = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
-    for part in _ranges(len(searched.items), len(sets), k):
+    for part in _ranges(len(scope.items), len(sets), k):
         thresholds = leaders.thresholds(len(sets), k)
-        if panel is None or part.start == 0:
-            rivals = _scored_pairs(sets, searched, searched.items[part], thresholds, k)
+        ahead = replace(scope, items=scope.items[part])
+        if screen is None or panel is None or part.start == 0:
+            rivals = _scored_pairs(sets, ahead, thresholds, k)
         else:
-            rivals = _screened_pairs(sets, panel, searched, searched.items[part], thresholds)
+            rivals = _screened_pairs(sets, ahead, (panel, screen), thresholds)
         leaders = leaders.joined(rivals).leaders(k)
     return leaders
 
@@ -104,32 +94,25 @@ def _ranges(num_items: int, num_queries: int, k: int) -> Iterator[slice]:
         start, size = stop, (GROWTH - 1) * stop
 
 
-def _scored_pairs(
-    sets: Floats, searched: SearchedVectors, items: Integers, thresholds: Floats, k: int
-) -> Pairs:
-    """The pairs of a range that may lead, found by scoring every pair of it."""
-    scores = score_matrix(sets, searched.stored, searched.positions, items, searched.num_threads)
-    if len(items) > k:
-        kth = np.partition(scores, len(items) - k, axis=1)[:, len(items) - k]
+def _scored_pairs(sets: Floats, scope: Scope, thresholds: Floats, k: int) -> Pairs:
+    """The pairs that may lead, found by scoring every pair."""
+    scores = score_matrix(sets, scope)
+    last = len(scope.items) - k
+    if last > 0:
+        kth = np.partition(scores, last, axis=1)[:, last]
         thresholds = np.maximum(thresholds, kth)
     queries, places = np.nonzero(scores >= thresholds[:, None])
-    return Pairs(queries, items[places], scores[queries, places])
+    return Pairs(queries, scope.items[places], scores[queries, places])
 
 
 def _screened_pairs(
-    sets: Floats,
-    panel: BytePanel,
-    searched: SearchedVectors,
-    items: Integers,
-    thresholds: Floats,
+    sets: Floats, scope: Scope, screens: tuple[BytePanel, ByteGallery], thresholds: Floats
 ) -> Pairs:
-    """The pairs of a range that may lead: those that bytes cannot rule out, scored canonically."""
-    assert searched.screen is not None
-    threads = searched.num_threads
-    queries, places = screen(panel, searched.screen, searched.positions, thresholds, items, threads)
-    survivors = items[places]
+    """The pairs that may lead: those that bytes cannot rule out, scored canonically."""
+    queries, places = screen(*screens, scope, thresholds)
+    survivors = scope.items[places]
     bounds = np.searchsorted(queries, np.arange(len(sets) + 1))
-    scores = score_lists(sets, searched.stored, searched.positions, survivors, bounds, threads)
+    scores = score_lists(sets, replace(scope, items=survivors), bounds)
     return Pairs(queries, survivors, scores)
 
 

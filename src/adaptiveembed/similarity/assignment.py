@@ -17,8 +17,8 @@ MAX_CAPACITY = 8
 def best_assignment(cosines: Cosines) -> tuple[AssignmentTotals, Assignments]:
     """The greatest one-to-one total of every matrix, and the column that each row takes.
 
-    Totals carry the gradient of the one assignment returned. Where several are equally good, it is always the same:
-    the last row that can choose takes the lowest column.
+    Totals carry the gradient of the one assignment returned. Where several are equally good, it is
+    always the same: the last row takes the lowest column, then the one before it.
     """
     require_square(cosines)
     columns = assignment_columns(cosines)
@@ -94,7 +94,7 @@ def _columns_of_choices(cosines: Tensor, choices: list[Tensor]) -> Tensor:
 
 @lru_cache(maxsize=256)
 def _layer(size: int, row: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """For every subset of row + 1 columns: its columns, and the subset of the layer before that lacks each."""
+    """For every subset of row + 1 columns, its columns, and the smaller subset that lacks each."""
     smaller = {subset: number for number, subset in enumerate(combinations(range(size), row))}
     subsets = list(combinations(range(size), row + 1))
     sources = [

@@ -1,4 +1,4 @@
-"""What brackets SetSim without solving an assignment; search rules out almost every pair with it."""
+"""What brackets SetSim without solving an assignment: search rules most pairs out by it."""
 
 import torch
 
@@ -13,6 +13,9 @@ def lower_bound(cosines: Cosines) -> AssignmentTotals:
 
 
 def upper_bound(cosines: Cosines) -> AssignmentTotals:
-    """The smaller of the two mean maxima: SetSim is at most this, since a bijection takes one entry a row and column."""
+    """The smaller of the two mean maxima: SetSim is at most this.
+
+    A bijection takes one entry of each row and of each column.
+    """
     require_square(cosines)
     return torch.minimum(cosines.amax(-1).mean(-1), cosines.amax(-2).mean(-1))

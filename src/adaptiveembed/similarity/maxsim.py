@@ -1,4 +1,4 @@
-"""MaxSim scores, and the responses of single vectors that the allocation policy reads (App. A.4)."""
+"""MaxSim scores, and the responses of single vectors that the policy reads (App. A.4)."""
 
 import torch
 from torch import Tensor
@@ -13,12 +13,20 @@ from adaptiveembed.shapes import (
     Responses,
     ScoreMatrix,
 )
-from adaptiveembed.similarity.setsim import accumulated, needs_gradient, require_same_space
-from adaptiveembed.similarity.tiling import assembled, score_tiles
+from adaptiveembed.similarity.setsim import (
+    accumulated,
+    bounded,
+    needs_gradient,
+    require_same_space,
+)
+from adaptiveembed.similarity.tiling import accumulation_type, assembled, score_tiles
 
 
 def maxsim_matrix(queries: QuerySets, gallery: GallerySets) -> ScoreMatrix:
-    """The sum over a query's vectors of each one's greatest cosine, for all pairs. Sets may differ in size."""
+    """The sum over a query's vectors of each one's greatest cosine, for all pairs.
+
+    Sets may differ in size.
+    """
     require_same_space(queries, gallery)
     if needs_gradient(queries, gallery):
         return _sum_of_maxima(queries, gallery)
@@ -27,7 +35,7 @@ def maxsim_matrix(queries: QuerySets, gallery: GallerySets) -> ScoreMatrix:
 
 def mean_maxsim_matrix(queries: QuerySets, gallery: GallerySets) -> ScoreMatrix:
     """MaxSim divided by the number of query vectors: a mean cosine, in [-1, 1]."""
-    return maxsim_matrix(queries, gallery) / queries.shape[1]
+    return bounded(maxsim_matrix(queries, gallery) / queries.shape[1])
 
 
 def maxsim_pairs(queries: QueryPairs, gallery: GalleryPairs) -> PairScores:
@@ -38,7 +46,7 @@ def maxsim_pairs(queries: QueryPairs, gallery: GalleryPairs) -> PairScores:
             f"pairs need as many query sets as gallery sets, got {len(queries)} and {len(gallery)}"
             f"; use maxsim_matrix for all pairs"
         )
-    cosines = torch.einsum("pid,pjd->pij", accumulated(queries), accumulated(gallery))
+    cosines = torch.einsum("pid,pjd->pij", *accumulated(queries, gallery))
     return cosines.amax(-1).sum(-1)
 
 
@@ -47,16 +55,15 @@ def responses(queries: QuerySets, bank: GallerySets) -> Responses:
     require_same_space(queries, bank)
     if needs_gradient(queries, bank):
         return _maxima(queries, bank)
-    tiles = score_tiles(_maxima, queries, bank)
-    found = queries.new_empty(*queries.shape[:2], len(bank), dtype=accumulated(queries[:0]).dtype)
-    for tile in tiles:
+    shape, kind = (*queries.shape[:2], len(bank)), accumulation_type(queries, bank)
+    found = torch.empty(shape, dtype=kind, device=queries.device)
+    for tile in score_tiles(_maxima, queries, bank):
         found[tile.queries, :, tile.gallery] = tile.scores
     return found
 
 
 def _maxima(queries: Tensor, gallery: Tensor) -> Tensor:
-    left, right = accumulated(queries), accumulated(gallery)
-    return torch.einsum("qid,gjd->qigj", left, right).amax(-1)
+    return torch.einsum("qid,gjd->qigj", *accumulated(queries, gallery)).amax(-1)
 
 
 def _sum_of_maxima(queries: Tensor, gallery: Tensor) -> Tensor:

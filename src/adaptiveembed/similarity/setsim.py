@@ -1,5 +1,6 @@
 """SetSim: the mean cosine of the best one-to-one assignment of two equal-sized sets (Eq. 2)."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,21 +19,23 @@ from adaptiveembed.similarity.assignment import (
     best_assignment,
     require_supported_capacity,
 )
-from adaptiveembed.similarity.kernels.calls import StoredVectors, score_matrix
-from adaptiveembed.similarity.tiling import assembled
+from adaptiveembed.similarity.kernels.calls import score_matrix
+from adaptiveembed.similarity.kernels.panels import Scope, StoredVectors
+from adaptiveembed.similarity.tiling import accumulation_type, assembled
 
 
 def setsim_matrix(queries: QuerySets, gallery: GallerySets) -> ScoreMatrix:
     """SetSim of every query set with every gallery set of unit vectors, in [-1, 1].
 
-    Sets that ask for no gradient, on the CPU, get the canonical score: its bits depend on the two sets alone.
+    On the CPU, sets that ask for no gradient get the canonical score: its bits depend on the two
+    sets alone.
     """
     require_comparable(queries, gallery)
     if needs_gradient(queries, gallery):
         return _general_matrix(queries, gallery)
-    if queries.device.type == "cpu" and torch.float64 not in {queries.dtype, gallery.dtype}:
+    if queries.device.type == "cpu" and accumulation_type(queries, gallery) == torch.float32:
         return _canonical_matrix(queries, gallery)
-    return assembled(_general_matrix, queries, gallery).to(queries.dtype)
+    return assembled(_general_matrix, queries, gallery)
 
 
 def setsim_pairs(queries: QueryPairs, gallery: GalleryPairs) -> PairScores:
@@ -51,13 +54,14 @@ def needs_gradient(*sets: Tensor) -> bool:
     return torch.is_grad_enabled() and any(each.requires_grad for each in sets)
 
 
-def accumulated(sets: Tensor) -> Tensor:
-    """The same sets in a type whose sums can be trusted: half kinds become float32."""
-    return sets if sets.dtype == torch.float64 else sets.float()
+def accumulated(queries: Tensor, gallery: Tensor) -> tuple[Tensor, Tensor]:
+    """Both batches in the type that their scores have: half kinds become float32."""
+    kind = accumulation_type(queries, gallery)
+    return queries.to(kind), gallery.to(kind)
 
 
 def bounded(scores: Tensor) -> Tensor:
-    """Scores held in [-1, 1], which rounding may leave by a few units; the gradient passes unchanged."""
+    """Scores held in [-1, 1], which rounding may leave; the gradient passes unchanged."""
     return scores - (scores - scores.clamp(-1, 1)).detach()
 
 
@@ -94,20 +98,18 @@ def require_same_space(queries: Tensor, gallery: Tensor) -> None:
 
 
 def _canonical_matrix(queries: Tensor, gallery: Tensor) -> Tensor:
-    sets, stored = accumulated(queries.detach()), accumulated(gallery.detach()).contiguous()
-    scores = score_matrix(
-        sets.contiguous().numpy(),
+    sets, stored = (each.detach().contiguous() for each in accumulated(queries, gallery))
+    scope = Scope(
         StoredVectors(stored.transpose(0, 1).numpy()),
         range(stored.shape[1]),
-        torch.arange(len(stored)).numpy(),
+        np.arange(len(stored)),
         torch.get_num_threads(),
     )
-    return torch.from_numpy(scores)
+    return torch.from_numpy(score_matrix(sets.numpy(), scope))
 
 
 def _general_matrix(queries: Tensor, gallery: Tensor) -> Tensor:
-    left, right = accumulated(queries), accumulated(gallery)
-    cosines = torch.einsum("qid,gjd->qigj", left, right).permute(0, 2, 1, 3)
+    cosines = torch.einsum("qid,gjd->qigj", *accumulated(queries, gallery)).permute(0, 2, 1, 3)
     totals, _ = best_assignment(cosines)
     return bounded(totals / queries.shape[1])
 
@@ -119,4 +121,4 @@ def _pair_cosines(queries: Tensor, gallery: Tensor) -> Tensor:
             f"pairs need as many query sets as gallery sets, got {len(queries)} and {len(gallery)}"
             f"; use setsim_matrix for all pairs"
         )
-    return torch.einsum("pid,pjd->pij", accumulated(queries), accumulated(gallery))
+    return torch.einsum("pid,pjd->pij", *accumulated(queries, gallery))

@@ -1,6 +1,7 @@
 """Walking a large score matrix within a memory budget."""
 
 from collections.abc import Callable, Iterator
+from math import comb, isqrt
 from typing import NamedTuple
 
 import torch
@@ -10,6 +11,9 @@ from adaptiveembed.errors import SettingError
 
 MEMORY_BUDGET = 256 << 20
 """Bytes that the products behind one tile of scores may take, unless told otherwise."""
+
+LARGEST_PLANNED = 8
+"""Larger sets are compared by their maxima alone, which need no dynamic program."""
 
 Score = Callable[[Tensor, Tensor], Tensor]
 
@@ -25,18 +29,16 @@ class ScoreTile(NamedTuple):
 def score_tiles(
     score: Score, queries: Tensor, gallery: Tensor, memory_budget: int = MEMORY_BUDGET
 ) -> Iterator[ScoreTile]:
-    """The score matrix of two batches of sets, tile by tile, each made within the budget.
-
-    A tile of all queries is preferred, because it reads the gallery once.
-    """
-    pair = 4 * queries.shape[1] * gallery.shape[1]
-    pairs = memory_budget // (2 * pair)  # the products, and as much again to work on them
+    """The score matrix of two batches of sets, tile by tile, each made within the budget."""
+    needed = pair_bytes(queries, gallery)
+    pairs = memory_budget // needed
     if pairs < 1:
         raise SettingError(
             f"a memory budget of {memory_budget} bytes does not hold one pair of sets, which takes "
-            f"{2 * pair}; give at least that"
+            f"{needed}; give at least that"
         )
-    tall = min(len(queries), pairs)
+    # Square tiles read each side least often; a side that is short leaves room for the other.
+    tall = min(len(queries), max(isqrt(pairs), pairs // max(1, len(gallery))))
     wide = max(1, pairs // max(1, tall))
     for rows in _slices(len(queries), tall):
         for columns in _slices(len(gallery), wide):
@@ -45,10 +47,28 @@ def score_tiles(
 
 def assembled(score: Score, queries: Tensor, gallery: Tensor) -> Tensor:
     """The whole score matrix, made tile by tile within the default budget."""
-    scores = torch.empty(len(queries), len(gallery), dtype=torch.float32, device=queries.device)
+    shape, kind = (len(queries), len(gallery)), accumulation_type(queries, gallery)
+    scores = torch.empty(shape, dtype=kind, device=queries.device)
     for tile in score_tiles(score, queries, gallery):
         scores[tile.queries, tile.gallery] = tile.scores
     return scores
+
+
+def pair_bytes(queries: Tensor, gallery: Tensor) -> int:
+    """The most that scoring takes for a pair: its cosines, and what solves their assignment."""
+    rows, columns = queries.shape[1], gallery.shape[1]
+    kind = accumulation_type(queries, gallery)
+    if kind == torch.float32 and queries.device.type == "cpu":
+        return 2 * kind.itemsize * rows * columns
+    # The dynamic program holds its largest layer three times, and all of its choices.
+    capacity = min(rows, columns, LARGEST_PLANNED)
+    terms = max(comb(capacity, size) * size for size in range(1, capacity + 1))
+    return kind.itemsize * (2 * rows * columns + 3 * terms) + 8 * 2**capacity
+
+
+def accumulation_type(queries: Tensor, gallery: Tensor) -> torch.dtype:
+    """The type of the scores of two batches: float64 if one of them is, else float32."""
+    return torch.promote_types(torch.promote_types(queries.dtype, gallery.dtype), torch.float32)
 
 
 def _slices(count: int, size: int) -> list[slice]:

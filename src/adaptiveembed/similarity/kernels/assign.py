@@ -1,6 +1,4 @@
-"""Emits the assignment program of a plan over vectors of pairs: Eq. 2 for `lanes` pairs at once."""
-
-from __future__ import annotations
+"""Emits the program of a plan over vectors of pairs: Eq. 2 for as many pairs as there are lanes."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -8,11 +6,13 @@ from typing import TypeAlias
 from llvmlite import ir
 
 from adaptiveembed.similarity.kernels.plan import AssignmentPlan, Term
-from adaptiveembed.similarity.kernels.vocabulary import I32, Emitter
+from adaptiveembed.similarity.kernels.vocabulary import Emitter
 
-PATH_BITS = 4  # bits that hold one row's column in a packed assignment
+PATH_BITS = 4
+"""Bits of a packed assignment that hold one row's column."""
 
 Cell: TypeAlias = Callable[[int, int], ir.Value]
+"""The cosines of row and column, one pair to a lane."""
 
 
 def emit_totals(e: Emitter, plan: AssignmentPlan, cell: Cell) -> list[ir.Value]:
@@ -27,9 +27,9 @@ def emit_totals(e: Emitter, plan: AssignmentPlan, cell: Cell) -> list[ir.Value]:
 
 
 def emit_assignment(e: Emitter, plan: AssignmentPlan, cell: Cell) -> tuple[ir.Value, ir.Value]:
-    """The greatest total of the plan's one target, and which column each row took, packed by `PATH_BITS`.
+    """The greatest total of the plan's one target, and the columns of its rows by `PATH_BITS`.
 
-    Where several assignments reach the same total, the one met first in ascending columns is kept, always.
+    Of several assignments with one total, each state keeps the one it meets first.
     """
     values: list[ir.Value] = []
     paths: list[ir.Value] = []
@@ -42,11 +42,15 @@ def emit_assignment(e: Emitter, plan: AssignmentPlan, cell: Cell) -> tuple[ir.Va
             path = e.builder.select(better, _path(e, term, paths), path)
         values.append(best)
         paths.append(path)
-    return values[plan.targets[0]], paths[plan.targets[0]]
+    (target,) = plan.targets
+    return values[target], paths[target]
 
 
 def emit_score(e: Emitter, total: ir.Value, capacity: int) -> ir.Value:
-    """The mean of an assignment's cosines, held in [-1, 1]: rounding may lift the cosine of equal vectors above 1."""
+    """The mean of an assignment's cosines, held in [-1, 1].
+
+    Rounding may lift the cosine of equal vectors above 1.
+    """
     mean = e.builder.fdiv(total, e.constant(float(capacity)))
     return e.greater(e.smaller(mean, e.constant(1.0)), e.constant(-1.0))
 
@@ -57,9 +61,5 @@ def _value(e: Emitter, term: Term, values: list[ir.Value], cell: Cell) -> ir.Val
 
 
 def _path(e: Emitter, term: Term, paths: list[ir.Value]) -> ir.Value:
-    kind = e.integers
-    step = ir.Constant(kind, [term.column << (PATH_BITS * term.row)] * e.lanes)
+    step = ir.Constant(e.integers, [term.column << (PATH_BITS * term.row)] * e.lanes)
     return step if term.source is None else e.builder.or_(paths[term.source], step)
-
-
-__all__ = ["I32", "PATH_BITS", "emit_assignment", "emit_score", "emit_totals"]

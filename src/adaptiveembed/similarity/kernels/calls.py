@@ -1,270 +1,199 @@
-"""The kernels as functions of arrays: every argument checked by the layers above, every result exact."""
+"""The kernels as functions of arrays, whose arguments the layers above have checked."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adaptiveembed.similarity.kernels.assign import PATH_BITS
-from adaptiveembed.similarity.kernels.codes import BytePanel, ByteGallery, pad_queries
+from adaptiveembed.similarity.kernels.codes import ByteGallery, BytePanel, padded_queries
 from adaptiveembed.similarity.kernels.compiler import Kernel, lanes
 from adaptiveembed.similarity.kernels.counting import counting_kernel
-from adaptiveembed.similarity.kernels.matching import matching_kernel
+from adaptiveembed.similarity.kernels.matching import assignments_kernel, totals_kernel
 from adaptiveembed.similarity.kernels.panels import (
-    PANEL_LANES,
+    Floats,
+    Integers,
     Panel,
+    Scope,
     StoredVectors,
-    aligned_empty,
     many_queries_panel,
     one_query_panels,
+    queries_at_once,
 )
-from adaptiveembed.similarity.kernels.screening import screening_kernel
+from adaptiveembed.similarity.kernels.plan import Numbers
 from adaptiveembed.similarity.kernels.scoring import many_queries_kernel, one_query_kernel
+from adaptiveembed.similarity.kernels.screening import screening_kernel
 from adaptiveembed.similarity.kernels.threads import even_parts, in_parallel
-
-PARTS_PER_THREAD = 4  # a core that is busy with something else takes fewer of them
-
-Floats = NDArray[np.float32]
-Integers = NDArray[np.int64]
 
 
 def best_totals(cosines: Floats, num_threads: int) -> Floats:
-    """The greatest one-to-one total of every pair's matrix, for cosines [queries, rows, gallery, columns]."""
-    return _match(cosines, num_threads, with_assignment=False)[0]
+    """The greatest one-to-one totals of cosines [queries, rows, gallery, columns].
+
+    The order of the axes is that in which the product of two batches of sets lies in memory.
+    """
+    return _solve(totals_kernel(cosines.shape[1]), cosines, num_threads)
 
 
 def best_columns(cosines: Floats, num_threads: int) -> Integers:
     """The column that each row takes in the best assignment [queries, gallery, rows]."""
-    packed = _match(cosines, num_threads, with_assignment=True)[1]
-    shifts = PATH_BITS * np.arange(cosines.shape[-1], dtype=np.int32)
-    return ((packed[..., None] >> shifts) & (2**PATH_BITS - 1)).astype(np.int64)
+    packed = _solve(assignments_kernel(cosines.shape[1]), cosines, num_threads).view(np.int32)
+    shifts = PATH_BITS * np.arange(cosines.shape[1], dtype=np.int32)
+    columns: Integers = ((packed[..., None] >> shifts) & (2**PATH_BITS - 1)).astype(np.int64)
+    return columns
 
 
-def score_matrix(
-    sets: Floats,
-    gallery: StoredVectors,
-    positions: Sequence[int],
-    items: Integers,
-    num_threads: int,
-) -> Floats:
-    """Canonical scores of query sets [queries, capacity, dim] with the same positions of the items named."""
-    scores = np.empty((len(sets), len(items)), np.float32)
-    few = len(sets) < min(sets.shape[1], lanes())
-    chunk = max(1, PANEL_LANES // (sets.shape[1] * lanes())) * lanes()
-    for start in range(0, len(sets), chunk):
-        part, out = sets[start : start + chunk], scores[start : start + chunk]
-        if few:
-            for panel, row in zip(one_query_panels(part), out, strict=True):
-                _score_one(panel, gallery, positions, items, row, num_threads)
-        else:
-            _score_many(many_queries_panel(part), gallery, positions, items, out, num_threads)
+def score_matrix(sets: Floats, scope: Scope) -> Floats:
+    """Canonical scores of sets [queries, capacity, dim] with every item of the scope."""
+    scores = np.empty((len(sets), len(scope.items)), np.float32)
+    if len(sets) < min(sets.shape[1], lanes()):
+        # A lane to each of a query's vectors then wastes fewer lanes than a lane to each query.
+        for panel, row in zip(one_query_panels(sets), scores, strict=True):
+            _score_one(panel, scope, row)
+        return scores
+    step = queries_at_once(sets.shape[1])
+    for start in range(0, len(sets), step):
+        part = slice(start, start + step)
+        _score_many(many_queries_panel(sets[part]), scope, scores[part])
     return scores
 
 
-def score_lists(
-    sets: Floats,
-    gallery: StoredVectors,
-    positions: Sequence[int],
-    items: Integers,
-    bounds: Integers,
-    num_threads: int,
-) -> Floats:
-    """Canonical scores of query i with items[bounds[i] : bounds[i + 1]], one after the other."""
-    scores = np.empty(len(items), np.float32)
-    filled = np.flatnonzero(np.diff(bounds))
-    panels = one_query_panels(sets[filled])
+def score_lists(sets: Floats, scope: Scope, bounds: Integers) -> Floats:
+    """Canonical scores of query i with the scope's items from bounds[i] to bounds[i + 1]."""
+    scores = np.empty(len(scope.items), np.float32)
+    asked = np.flatnonzero(np.diff(bounds))
+    panels = one_query_panels(sets[asked])
 
     def score(number: int) -> None:
-        part = slice(bounds[filled[number]], bounds[filled[number] + 1])
-        _score_one(panels[number], gallery, positions, items[part], scores[part], 1)
+        part = slice(bounds[asked[number]], bounds[asked[number] + 1])
+        _score_one(panels[number], _part_of(scope, part), scores[part])
 
-    in_parallel(score, range(len(filled)), num_threads)
+    in_parallel(score, range(len(asked)), scope.num_threads)
     return scores
-
-
-def count_reached(
-    sets: Floats,
-    gallery: StoredVectors,
-    positions: Sequence[int],
-    targets: tuple[tuple[int, ...], ...],
-    probes: Floats,
-    items: Integers,
-    num_threads: int,
-) -> Integers:
-    """For every target and query: how many items score at least the probe [targets, queries].
-
-    `sets` hold the query's vectors at the positions given; a target is a subset of their places.
-    """
-    counts = np.empty(probes.shape, np.int64)
-    chunk = max(1, PANEL_LANES // (sets.shape[1] * lanes())) * lanes()
-    for start in range(0, len(sets), chunk):
-        part = slice(start, start + chunk)
-        panel = many_queries_panel(sets[part])
-        counts[:, part] = _count(
-            panel, gallery, positions, targets, probes[:, part], items, num_threads
-        )
-    return counts
 
 
 def screen(
-    queries: BytePanel,
-    gallery: ByteGallery,
-    positions: Sequence[int],
-    thresholds: Floats,
-    items: Integers,
-    num_threads: int,
+    queries: BytePanel, gallery: ByteGallery, scope: Scope, thresholds: Floats
 ) -> tuple[Integers, Integers]:
-    """Pairs (query, place among the items) that may reach the query's threshold; no pair that does is missing."""
-    panel = queries.panel
-    kernel = screening_kernel(panel.capacity)
-    stored = StoredVectors(gallery.words)
-    limits = pad_queries(thresholds, np.inf)
+    """Pairs (query, place in the scope) that may reach the query's threshold, by query.
+
+    No pair that does reach it is missing.
+    """
+    kernel = screening_kernel(queries.panel.capacity)
+    limits = padded_queries(thresholds, queries.panel, np.inf)
+    stored = replace(scope, vectors=StoredVectors(gallery.words))
+    arrays = (queries.corrections, queries.scales, limits, queries.bands)
+    addresses = [array.ctypes.data for array in (*arrays, gallery.scales, gallery.bands)]
 
     def find(part: slice) -> NDArray[np.int32]:
-        call = _Call(panel, stored, positions, items[part])
-        pairs = np.empty((len(call.items) * len(limits), 2), np.int32)
-        count = call.run(
-            kernel,
-            queries.corrections.ctypes.data,
-            queries.scales.ctypes.data,
-            limits.ctypes.data,
-            queries.bands.ctypes.data,
-            gallery.scales.ctypes.data,
-            gallery.errors.ctypes.data,
-            pairs.ctypes.data,
-            len(limits),
-        )
+        call = _Call(queries.panel, _part_of(stored, part))
+        pairs = np.empty((len(call.scope.items) * len(limits), 2), np.int32)
+        count = call.run(kernel, *addresses, pairs.ctypes.data, len(limits))
         return pairs[:count] + np.array([0, part.start], np.int32)
 
-    parts = even_parts(len(items), PARTS_PER_THREAD * num_threads, lanes())
-    found = in_parallel(find, parts, num_threads)
-    pairs = np.concatenate(found) if found else np.empty((0, 2), np.int32)
-    order = np.argsort(pairs[:, 0], kind="stable")
-    return pairs[order, 0].astype(np.int64), pairs[order, 1].astype(np.int64)
+    parts = even_parts(len(scope.items), scope.num_threads, lanes())
+    pairs = np.concatenate(in_parallel(find, parts, scope.num_threads))
+    pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+    return pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
+
+
+def count_reached(
+    sets: Floats, scope: Scope, targets: tuple[Numbers, ...], probes: Floats
+) -> Integers:
+    """How many items score at least a query's probe [targets, queries], for every target.
+
+    `sets` hold the queries' vectors at the scope's positions; a target is a choice among these.
+    """
+    counts = np.empty(probes.shape, np.int64)
+    step = queries_at_once(sets.shape[1])
+    for start in range(0, len(sets), step):
+        part = slice(start, start + step)
+        panel = many_queries_panel(sets[part])
+        counts[:, part] = _count(panel, scope, targets, probes[:, part])
+    return counts
 
 
 @dataclass(frozen=True)
 class _Call:
-    """One pass of a kernel over items, but for the kernel's own arguments."""
+    """One pass over the items of a scope."""
 
     panel: Panel
-    gallery: StoredVectors
-    positions: Sequence[int]
-    items: Integers
+    scope: Scope
 
     def run(self, kernel: Kernel, *more: int) -> int:
-        offsets, scratch = self.gallery.offsets(self.positions), self.panel.scratch()
+        """Call a kernel with what every kernel takes, and its further arguments."""
+        vectors, items = self.scope.vectors, self.scope.items
+        offsets, scratch = vectors.offsets(self.scope.positions), self.panel.scratch()
         return kernel(
             self.panel.words.ctypes.data,
             self.panel.words.shape[1],
             self.panel.width,
-            self.gallery.rows.ctypes.data,
-            self.gallery.norms_address,
+            vectors.rows.ctypes.data,
+            vectors.norms_address,
             offsets.ctypes.data,
-            self.gallery.item_stride,
-            self.items.ctypes.data,
-            len(self.items),
+            vectors.item_stride,
+            items.ctypes.data,
+            len(items),
             self.panel.tile,
             scratch.ctypes.data,
             *more,
         )
 
 
-def _score_many(
-    panel: Panel,
-    gallery: StoredVectors,
-    positions: Sequence[int],
-    items: Integers,
-    out: Floats,
-    num_threads: int,
-) -> None:
-    kernel = many_queries_kernel(gallery.kind, panel.capacity)
-    stride = out.strides[0] // out.itemsize
+def _part_of(scope: Scope, part: slice) -> Scope:
+    """Some of the items, for one thread: a part that waited for others could wait for ever."""
+    return replace(scope, items=np.ascontiguousarray(scope.items[part]), num_threads=1)
+
+
+def _score_many(panel: Panel, scope: Scope, out: Floats) -> None:
+    kernel = many_queries_kernel(scope.vectors.kind, panel.capacity)
+    stride = out.strides[0] // int(out.itemsize)
 
     def score(part: slice) -> None:
-        call = _Call(panel, gallery, positions, items[part])
         start = out.ctypes.data + part.start * out.itemsize
-        call.run(kernel, start, stride, panel.num_queries)
+        _Call(panel, _part_of(scope, part)).run(kernel, start, stride, panel.num_queries)
 
-    parts = even_parts(len(items), PARTS_PER_THREAD * num_threads, lanes())
-    in_parallel(score, parts, num_threads)
+    in_parallel(score, even_parts(len(scope.items), scope.num_threads, lanes()), scope.num_threads)
 
 
-def _score_one(
-    panel: Panel,
-    gallery: StoredVectors,
-    positions: Sequence[int],
-    items: Integers,
-    out: Floats,
-    num_threads: int,
-) -> None:
-    kernel = one_query_kernel(gallery.kind, panel.capacity)
+def _score_one(panel: Panel, scope: Scope, out: Floats) -> None:
+    kernel = one_query_kernel(scope.vectors.kind, panel.capacity)
 
     def score(part: slice) -> None:
-        call = _Call(panel, gallery, positions, items[part])
-        call.run(kernel, out.ctypes.data + part.start * out.itemsize)
+        start = out.ctypes.data + part.start * out.itemsize
+        _Call(panel, _part_of(scope, part)).run(kernel, start)
 
-    parts = even_parts(len(items), PARTS_PER_THREAD * num_threads, lanes())
-    in_parallel(score, parts, num_threads)
+    in_parallel(score, even_parts(len(scope.items), scope.num_threads, lanes()), scope.num_threads)
 
 
-def _count(
-    panel: Panel,
-    gallery: StoredVectors,
-    positions: Sequence[int],
-    targets: tuple[tuple[int, ...], ...],
-    probes: Floats,
-    items: Integers,
-    num_threads: int,
-) -> Integers:
-    kernel = counting_kernel(gallery.kind, panel.capacity, targets)
-    num_lanes = panel.width // panel.capacity
-    padded = np.full((len(targets), num_lanes), np.inf, np.float32)
+def _count(panel: Panel, scope: Scope, targets: tuple[Numbers, ...], probes: Floats) -> Integers:
+    kernel = counting_kernel(scope.vectors.kind, panel.capacity, targets)
+    padded = np.full((len(targets), panel.num_lanes), np.inf, np.float32)
     padded[:, : panel.num_queries] = probes
 
     def count(part: slice) -> NDArray[np.int32]:
         found = np.zeros(padded.shape, np.int32)
-        call = _Call(panel, gallery, positions, items[part])
-        call.run(kernel, padded.ctypes.data, found.ctypes.data, num_lanes)
+        call = _Call(panel, _part_of(scope, part))
+        call.run(kernel, padded.ctypes.data, found.ctypes.data, panel.num_lanes)
         return found
 
-    parts = even_parts(len(items), PARTS_PER_THREAD * num_threads, lanes())
-    total = sum(in_parallel(count, parts, num_threads), np.zeros(padded.shape, np.int64))
+    parts = even_parts(len(scope.items), scope.num_threads, lanes())
+    total = np.zeros(padded.shape, np.int64)
+    for found in in_parallel(count, parts, scope.num_threads):
+        total += found
     return total[:, : panel.num_queries]
 
 
-def _match(
-    cosines: Floats, num_threads: int, *, with_assignment: bool
-) -> tuple[Floats, NDArray[np.int32]]:
+def _solve(kernel: Kernel, cosines: Floats, num_threads: int) -> Floats:
+    """One word for every matrix [queries, gallery]."""
     queries, size, gallery, _ = cosines.shape
-    kernel = matching_kernel(size, with_assignment=with_assignment)
-    totals, packed = (
-        np.empty((queries, gallery), np.float32),
-        np.empty((queries, gallery), np.int32),
-    )
+    out = np.empty((queries, gallery), np.float32)
 
-    def match(task: tuple[int, slice]) -> None:
+    def solve(task: tuple[int, slice]) -> None:
         query, part = task
-        first = cosines[query, :, part]
-        found, paths = totals[query, part], packed[query, part]
-        count = part.stop - part.start
-        kernel(first.ctypes.data, size, size * gallery, count, found.ctypes.data, paths.ctypes.data)
+        first, found = cosines[query, :, part], out[query, part]
+        strides = (size, size * gallery)
+        kernel(first.ctypes.data, *strides, part.stop - part.start, found.ctypes.data)
 
-    parts = even_parts(gallery, -(-PARTS_PER_THREAD * num_threads // queries), lanes())
-    in_parallel(match, [(query, part) for query in range(queries) for part in parts], num_threads)
-    return totals, packed
-
-
-__all__ = [
-    "StoredVectors",
-    "aligned_empty",
-    "best_columns",
-    "best_totals",
-    "count_reached",
-    "score_lists",
-    "score_matrix",
-    "screen",
-]
+    parts = even_parts(gallery, -(-num_threads // max(1, queries)), lanes())
+    in_parallel(solve, [(query, part) for query in range(queries) for part in parts], num_threads)
+    return out

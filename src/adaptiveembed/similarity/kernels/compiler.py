@@ -1,6 +1,4 @@
-"""From LLVM IR to a callable: compiled once per kernel and processor, kept on disk for the next process."""
-
-from __future__ import annotations
+"""From LLVM IR to a callable, compiled once per kernel and processor and kept on disk."""
 
 import contextlib
 import ctypes
@@ -17,11 +15,14 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 Kernel: TypeAlias = Callable[..., int]
+_DIGEST_SIZE = hashlib.sha256().digest_size
+
+Argument: TypeAlias = type[ctypes.c_void_p] | type[ctypes.c_int64]
 
 
 @lru_cache(maxsize=1)
 def lanes() -> int:
-    """Floats in one vector register of this processor; narrower machines split a vector of eight."""
+    """Floats in one vector register; narrower processors split a vector of eight."""
     return 16 if "avx512f" in _features() else 8
 
 
@@ -32,7 +33,7 @@ def has_byte_product() -> bool:
     return "avx512vnni" in features and (lanes() == 16 or "avx512vl" in features)
 
 
-def compile_kernel(module: ir.Module, name: str, arguments: Sequence[type]) -> Kernel:
+def compile_kernel(module: ir.Module, name: str, arguments: Sequence[Argument]) -> Kernel:
     """The named function of a module, as a callable that releases the interpreter while it runs."""
     engine = _engine()
     engine.add_object_file(llvm.ObjectFileRef.from_data(_object_code(str(module))))
@@ -65,13 +66,15 @@ def _engine() -> llvm.ExecutionEngine:
 
 def _object_code(source: str) -> bytes:
     place = _cache_folder() / f"{_fingerprint(source)}.o"
+    # A cache that cannot be read or written costs a second, never a result.
     with contextlib.suppress(OSError):
-        return place.read_bytes()
+        kept = place.read_bytes()
+        # Damaged code would end the process.
+        if kept[:_DIGEST_SIZE] == _digest(kept[_DIGEST_SIZE:]):
+            return kept[_DIGEST_SIZE:]
     code = _optimized(source)
-    with contextlib.suppress(
-        OSError
-    ):  # a folder that cannot be written costs a second, never a result
-        _write_whole(place, code)
+    with contextlib.suppress(OSError):
+        _write_whole(place, _digest(code) + code)
     return code
 
 
@@ -83,7 +86,8 @@ def _optimized(source: str) -> bytes:
     tuning.loop_vectorization = tuning.slp_vectorization = False
     builder = llvm.create_pass_builder(_machine(), tuning)
     builder.getModulePassManager().run(module, builder)
-    return _machine().emit_object(module)
+    code: bytes = _machine().emit_object(module)
+    return code
 
 
 def _fingerprint(source: str) -> str:
@@ -96,9 +100,18 @@ def _cache_folder() -> Path:
     return Path(home) / "adaptiveembed" / "kernels"
 
 
-def _write_whole(place: Path, code: bytes) -> None:
+def _digest(code: bytes) -> bytes:
+    return hashlib.sha256(code).digest()
+
+
+def _write_whole(place: Path, content: bytes) -> None:
     """Another process sees the whole file or none of it."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
-        file.write(code)
-    Path(file.name).replace(place)
+    descriptor, name = tempfile.mkstemp(dir=place.parent)
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor is no path
+            file.write(content)
+        Path(name).replace(place)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise

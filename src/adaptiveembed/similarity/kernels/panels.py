@@ -1,10 +1,10 @@
-"""How vectors lie in memory for the kernels: panels of queries, stored gallery vectors, room to work in."""
+"""How vectors lie in memory for the kernels: stored gallery vectors, panels of queries, scratch."""
 
-from __future__ import annotations
-
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from math import prod
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +12,25 @@ from numpy.typing import NDArray
 from adaptiveembed.similarity.kernels.compiler import lanes
 from adaptiveembed.similarity.kernels.product import ROWS, Rows
 
-PANEL_LANES = 512  # query vectors of one pass over the gallery: their block of dimensions fills half a second cache
-SCRATCH_WORDS = 1 << 16  # products of one tile, a quarter of a megabyte
+PANEL_LANES = 512
+"""Query vectors of one pass over the gallery: a block of them fills half a second-level cache."""
+
+SCRATCH_WORDS = 1 << 16
+"""Products of one tile: a quarter of a megabyte."""
+
+Floats: TypeAlias = NDArray[np.float32]
+Integers: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class StoredVectors:
-    """Gallery vectors [positions, items, words], in whatever order the first two axes lie in memory.
+    """Gallery vectors [positions, items, words]; the first two axes may lie either way in memory.
 
     Half-precision vectors come with the inverse of their norms, and are read as unit vectors.
     """
 
-    rows: NDArray[np.generic]
-    inverse_norms: NDArray[np.float32] | None = None
+    rows: NDArray[Any]
+    inverse_norms: Floats | None = None
 
     @property
     def kind(self) -> Rows:
@@ -35,60 +41,91 @@ class StoredVectors:
     @property
     def item_stride(self) -> int:
         """Words from an item to the next."""
-        return self.rows.strides[1] // self.rows.itemsize
+        return int(self.rows.strides[1]) // self.rows.itemsize
 
     @property
     def norms_address(self) -> int | None:
         """Where the inverse norms lie."""
         return None if self.inverse_norms is None else self.inverse_norms.ctypes.data
 
-    def offsets(self, positions: Sequence[int]) -> NDArray[np.int64]:
+    def offsets(self, positions: Sequence[int]) -> Integers:
         """Per position: the words before it, and the vectors before it."""
-        words = self.rows.strides[0] // self.rows.itemsize
+        words = int(self.rows.strides[0]) // self.rows.itemsize
         items = self.rows.shape[1]
         return np.array([(position * words, position * items) for position in positions], np.int64)
 
 
 @dataclass(frozen=True)
-class Panel:
-    """Query vectors in lanes: [vector of lanes, word, lane]; each vector of queries keeps its rows together."""
+class Scope:
+    """What of a gallery is compared, and how many threads may work on it."""
 
-    words: NDArray[np.generic]
+    vectors: StoredVectors
+    positions: Sequence[int]
+    items: Integers
+    num_threads: int
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Query vectors in lanes, [vector of lanes, word, lane].
+
+    The `capacity` rows of one vector of queries lie one after the other.
+    """
+
+    words: NDArray[Any]
     num_queries: int
     capacity: int
 
     @property
     def width(self) -> int:
         """Lanes of the panel."""
-        return self.words.shape[0] * lanes()
+        return len(self.words) * lanes()
 
-    @cached_property
+    @property
+    def num_lanes(self) -> int:
+        """Lanes that hold a query each, a multiple of the vector's; the last may hold none."""
+        return self.width // self.capacity
+
+    @property
     def tile(self) -> int:
         """Items whose products with this panel fill the scratch."""
         return max(1, SCRATCH_WORDS // (self.capacity * self.width * lanes())) * lanes()
 
-    def scratch(self) -> NDArray[np.float32]:
-        """Room for one tile's products, and for the rows computed beyond its last."""
-        return aligned_empty(((self.tile * self.capacity + ROWS) * self.width,), np.float32)
+    def scratch(self) -> Floats:
+        """This thread's room for one tile's products, and for the rows beyond its last."""
+        needed = (self.tile * self.capacity + ROWS) * self.width
+        if _room.space.size < needed:
+            _room.space = aligned_empty((needed,), np.float32)
+        return _room.space
 
 
-def many_queries_panel(sets: NDArray[np.generic]) -> Panel:
+class _Room(threading.local):
+    """Scratch is kept from call to call: new memory costs more than a small product."""
+
+    space: Floats = np.empty(0, np.float32)
+
+
+_room = _Room()
+
+
+def queries_at_once(capacity: int) -> int:
+    """How many queries of so many vectors fill a panel."""
+    return max(1, PANEL_LANES // (capacity * lanes())) * lanes()
+
+
+def many_queries_panel(sets: NDArray[Any]) -> Panel:
     """Sets [queries, capacity, words] with a query to a lane; missing queries are zero."""
     num_queries, capacity, words = sets.shape
     groups = -(-num_queries // lanes())
+    padded = np.zeros((groups * lanes(), capacity, words), sets.dtype)
+    padded[:num_queries] = sets
     panel = aligned_empty((groups, capacity, words, lanes()), sets.dtype)
-    whole = num_queries // lanes()
-    split = sets[: whole * lanes()].reshape(whole, lanes(), capacity, words)
-    panel[:whole] = split.transpose(0, 2, 3, 1)
-    if whole < groups:
-        rest = sets[whole * lanes() :]
-        panel[whole] = 0
-        panel[whole, ..., : len(rest)] = rest.transpose(1, 2, 0)
+    panel[:] = padded.reshape(groups, lanes(), capacity, words).transpose(0, 2, 3, 1)
     return Panel(panel.reshape(groups * capacity, words, lanes()), num_queries, capacity)
 
 
-def one_query_panels(sets: NDArray[np.float32]) -> list[Panel]:
-    """For every set [capacity, words] of its own, a panel with a vector to a lane."""
+def one_query_panels(sets: Floats) -> list[Panel]:
+    """For every set [capacity, words] a panel of its own, with a vector to a lane."""
     num_queries, capacity, words = sets.shape
     panels = aligned_empty((num_queries, 1, words, lanes()), np.float32)
     panels[..., capacity:] = 0
@@ -96,9 +133,10 @@ def one_query_panels(sets: NDArray[np.float32]) -> list[Panel]:
     return [Panel(panel, 1, capacity) for panel in panels]
 
 
-def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[np.generic] | type) -> NDArray:  # noqa: D103
-    dtype = np.dtype(dtype)
-    size = int(np.prod(shape)) * dtype.itemsize
+def aligned_empty(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:  # noqa: ANN401 - as numpy
+    """An array that begins at a cache line, so that no vector of it crosses one."""
+    size = prod(shape) * np.dtype(dtype).itemsize
     space = np.empty(size + 64, np.uint8)
     start = -space.ctypes.data % 64
-    return space[start : start + size].view(dtype).reshape(shape)
+    aligned: NDArray[Any] = space[start : start + size].view(dtype).reshape(shape)
+    return aligned

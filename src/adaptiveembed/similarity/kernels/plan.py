@@ -1,14 +1,14 @@
-"""Which sums and maxima solve the assignment: a dynamic program over subsets, written out as data (Eq. 2)."""
-
-from __future__ import annotations
+"""Which sums and maxima solve the assignment: a dynamic program over subsets, as data (Eq. 2)."""
 
 from dataclasses import dataclass
 from functools import lru_cache
 
+Numbers = tuple[int, ...]
+
 
 @dataclass(frozen=True)
 class Term:
-    """One way to reach a state: give the state's last row this column, and take the source for the other rows."""
+    """One way to reach a state: its last row takes this column, the source serves the others."""
 
     row: int
     column: int
@@ -17,56 +17,60 @@ class Term:
 
 @dataclass(frozen=True)
 class AssignmentPlan:
-    """States in an order in which each depends on earlier ones only; a state's value is the maximum over its terms.
+    """States, each depending on earlier ones only; a state's value is the maximum of its terms.
 
-    A state is a pair (set of rows, set of columns) of equal size. Rows are added in ascending order, so that the
-    value of an assignment is always the same floating-point sum, whichever target it was computed for.
+    A state is a set of rows and as large a set of columns. Rows are added in ascending order, so
+    that an assignment is the same floating-point sum, whichever target it is computed for.
     """
 
     size: int
     states: tuple[tuple[Term, ...], ...]
-    targets: tuple[int, ...]
+    targets: Numbers
 
     @property
     def num_terms(self) -> int:
-        """Additions and comparisons of one evaluation, up to a constant."""
+        """Additions and comparisons of one evaluation, but for a constant."""
         return sum(len(terms) for terms in self.states)
 
 
 @lru_cache(maxsize=64)
-def assignment_plan(size: int, targets: tuple[tuple[int, ...], ...]) -> AssignmentPlan:
-    """The shortest plan found for matching each target's rows with the columns of the same numbers.
+def assignment_plan(size: int, targets: tuple[Numbers, ...]) -> AssignmentPlan:
+    """The plan that matches each target's rows with the columns of the same numbers.
 
-    Targets share their states: the twenty selections of two groups of four cost half as much again as the largest alone.
+    Targets share states: the twenty selections of two groups of four cost half as much again as
+    the largest of them alone.
     """
-    numbers: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     states: list[tuple[Term, ...]] = []
-
-    def visit(rows: tuple[int, ...], columns: tuple[int, ...]) -> int:
-        known = numbers.get((rows, columns))
-        if known is not None:
-            return known
-        rest, last = rows[:-1], rows[-1]
-        terms = tuple(
-            Term(last, column, visit(rest, _without(columns, column)) if rest else None)
-            for column in columns
-        )
-        states.append(terms)
-        numbers[rows, columns] = len(states) - 1
-        return len(states) - 1
-
-    ends = tuple(visit(_row_order(target), target) for target in targets)
+    known: dict[tuple[Numbers, Numbers], int] = {}
+    ends = tuple(
+        _visit(tuple(sorted(each)), tuple(sorted(each)), states, known) for each in targets
+    )
     return AssignmentPlan(size, tuple(states), ends)
-
-
-def _without(columns: tuple[int, ...], column: int) -> tuple[int, ...]:
-    return tuple(other for other in columns if other != column)
-
-
-def _row_order(target: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(target))
 
 
 def single_plan(size: int) -> AssignmentPlan:
     """The plan that matches all rows with all columns."""
     return assignment_plan(size, (tuple(range(size)),))
+
+
+def _visit(
+    rows: Numbers,
+    columns: Numbers,
+    states: list[tuple[Term, ...]],
+    known: dict[tuple[Numbers, Numbers], int],
+) -> int:
+    """The index of the state of these rows and columns, written down after what it depends on."""
+    if (rows, columns) not in known:
+        *rest, last = rows
+        sources = (
+            _visit(tuple(rest), _without(columns, each), states, known) if rest else None
+            for each in columns
+        )
+        terms = tuple(Term(last, *each) for each in zip(columns, sources, strict=True))
+        known[rows, columns] = len(states)
+        states.append(terms)
+    return known[rows, columns]
+
+
+def _without(columns: Numbers, column: int) -> Numbers:
+    return tuple(other for other in columns if other != column)

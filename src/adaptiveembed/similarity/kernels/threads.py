@@ -1,12 +1,13 @@
-"""Work shared among threads: kernels release the interpreter, so plain threads keep every core busy."""
-
-from __future__ import annotations
+"""Work shared among threads: kernels release the interpreter, so plain threads keep cores busy."""
 
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TypeVar
+
+PARTS_PER_THREAD = 4
+"""More parts than threads: a core that is busy with something else takes fewer of them."""
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -21,12 +22,10 @@ def in_parallel(
     return list(_pool(os.getpid(), num_threads).map(work, parts))
 
 
-def even_parts(count: int, num_parts: int, multiple: int) -> list[slice]:
-    """Slices that cover `count`, at most `num_parts`, each but the last a multiple long."""
-    size = -(-count // (num_parts * multiple)) * multiple
-    return (
-        [slice(start, min(start + size, count)) for start in range(0, count, size)] if count else []
-    )
+def even_parts(count: int, num_threads: int, multiple: int) -> list[slice]:
+    """Slices that cover `count`: each but the last of one length, a multiple of the multiple."""
+    size = -(-count // (PARTS_PER_THREAD * num_threads * multiple)) * multiple
+    return [slice(start, min(start + size, count)) for start in range(0, count, size or 1)]
 
 
 @lru_cache(maxsize=4)

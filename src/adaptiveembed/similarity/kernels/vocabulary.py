@@ -1,6 +1,4 @@
-"""A few words over llvmlite, so that a kernel reads as loops over vectors rather than as instructions."""
-
-from __future__ import annotations
+"""A few words over llvmlite, so that a kernel reads as loops over vectors, not as instructions."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -55,7 +53,7 @@ class Emitter:
         return self.builder.gep(pointer, [place], inbounds=True, source_etype=kind)
 
     def load(self, pointer: ir.Value, kind: ir.Type, align: int = 4) -> ir.Value:
-        """One value of any kind; 4-byte alignment is always true of our arrays of 32-bit elements."""
+        """One value of any kind; arrays of 32-bit elements lie at multiples of 4 bytes."""
         return self.builder.load(pointer, typ=kind, align=align)
 
     def store(self, value: ir.Value, pointer: ir.Value, align: int = 4) -> None:
@@ -122,6 +120,10 @@ class Emitter:
         one, other = self._integer(one), self._integer(other)
         return self.builder.select(self.builder.icmp_signed("<", one, other), one, other)
 
+    def round_down(self, value: ir.Value, multiple: int) -> ir.Value:
+        """The greatest multiple that is not above the value."""
+        return self.mul(self.builder.sdiv(value, index(multiple)), multiple)
+
     def greater(self, one: ir.Value, other: ir.Value) -> ir.Value:
         """The greater of two floats or vectors; the second where they are equal."""
         return self.builder.select(self.builder.fcmp_ordered(">", one, other), one, other)
@@ -146,11 +148,11 @@ class Emitter:
         return self.builder.shuffle_vector(first, undefined, mask)
 
     def fused_multiply_add(self, one: ir.Value, other: ir.Value, addend: ir.Value) -> ir.Value:
-        """one * other + addend with a single rounding, on every machine."""
+        """One * other + addend with a single rounding, on every machine."""
         return self.intrinsic(f"llvm.fma.v{self.lanes}f32", self.floats, one, other, addend)
 
     def byte_multiply_add(self, unsigned: ir.Value, signed: ir.Value, addend: ir.Value) -> ir.Value:
-        """addend + the sum of four products of bytes, in every lane."""
+        """Addend + the sum of four products of bytes, in every lane."""
         name = f"llvm.x86.avx512.vpdpbusd.{32 * self.lanes}"
         return self.intrinsic(name, self.integers, addend, unsigned, signed)
 

@@ -1,0 +1,55 @@
+"""The frame of every kernel over a gallery: tile after tile, a product and what is made of it."""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from llvmlite import ir
+
+from adaptiveembed.similarity.kernels.compiler import Argument, Kernel, compile_kernel, lanes
+from adaptiveembed.similarity.kernels.product import Rows, Source, Tile, emit_tile_product
+from adaptiveembed.similarity.kernels.vocabulary import I64, POINTER, Emitter, index
+
+Finish: TypeAlias = Callable[[Emitter, Tile, Sequence[ir.Value]], None]
+"""Turns a tile's product into a result, with the kernel's further arguments."""
+
+ADDRESS, NUMBER = ctypes.c_void_p, ctypes.c_int64
+
+GALLERY_ARGUMENTS: tuple[Argument, ...] = (
+    ADDRESS,  # panel
+    NUMBER,  # words of a vector
+    NUMBER,  # lanes of the panel
+    ADDRESS,  # first word of the gallery
+    ADDRESS,  # inverse norms of the gallery's vectors, or null
+    ADDRESS,  # offsets of the active positions
+    NUMBER,  # words from an item to the next
+    ADDRESS,  # items
+    NUMBER,  # number of items
+    NUMBER,  # items of a tile, a multiple of the lanes
+    ADDRESS,  # scratch for a tile's product
+)
+
+
+def gallery_kernel(rows: Rows, capacity: int, extras: Sequence[Argument], finish: Finish) -> Kernel:
+    """Compile a kernel; its arguments after `GALLERY_ARGUMENTS` are handed to `finish`."""
+    arguments = (*GALLERY_ARGUMENTS, *extras)
+    e = start_function(ir.Module("gallery"), arguments)
+    (panel, words, width, base, norms, offsets, stride, items, count, step, scratch, *more) = (
+        e.function.args
+    )
+    source = Source(base, norms, offsets, stride, items)
+    result = e.stack(I64)
+    e.store(index(0), result, 8)
+    with e.loop(count, step=step) as first:
+        tile_count = e.least(step, e.builder.sub(count, first))
+        tile = Tile(rows, capacity, source, panel, words, width, first, tile_count, scratch, result)
+        emit_tile_product(e, tile)
+        finish(e, tile, more)
+    e.finish(e.load(result, I64, 8))
+    return compile_kernel(e.builder.module, "kernel", arguments)
+
+
+def start_function(module: ir.Module, arguments: Sequence[Argument]) -> Emitter:
+    """An emitter of the module's function named `kernel`, which returns a number."""
+    kinds = [POINTER if argument is ADDRESS else I64 for argument in arguments]
+    return Emitter(ir.Function(module, ir.FunctionType(I64, kinds), "kernel"), lanes())
