@@ -1,6 +1,6 @@
 """The exact best one-to-one assignment of small square matrices (the maximum in Eq. 2)."""
 
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import combinations
 
 import torch
@@ -8,7 +8,8 @@ from torch import Tensor
 
 from adaptiveembed.errors import CapacityLimitError, ShapeError
 from adaptiveembed.shapes import Assignments, AssignmentTotals, Cosines
-from adaptiveembed.similarity.kernels.calls import best_columns
+from adaptiveembed.similarity.kernels.calls import best_assignments, best_totals
+from adaptiveembed.similarity.kernels.panels import Floats
 
 MAX_CAPACITY = 8
 """The largest set that is matched exactly: the dynamic program has 2**capacity states."""
@@ -21,6 +22,8 @@ def best_assignment(cosines: Cosines) -> tuple[AssignmentTotals, Assignments]:
     always the same: the last row takes the lowest column, then the one before it.
     """
     require_square(cosines)
+    if has_kernel(cosines) and not (torch.is_grad_enabled() and cosines.requires_grad):
+        return _by_kernel(cosines)
     columns = assignment_columns(cosines)
     return assignment_total(cosines, columns), columns
 
@@ -28,14 +31,26 @@ def best_assignment(cosines: Cosines) -> tuple[AssignmentTotals, Assignments]:
 def assignment_columns(cosines: Cosines) -> Assignments:
     """The column that each row takes in the best assignment."""
     values = cosines.detach()
-    if values.device.type == "cpu" and values.dtype == torch.float32:
-        return _columns_by_kernel(values)
-    return _columns_by_layers(values)
+    return _by_kernel(values)[1] if has_kernel(values) else _columns_by_layers(values)
+
+
+def best_total(cosines: Cosines) -> AssignmentTotals:
+    """The greatest one-to-one total of every matrix, without its assignment where it can be."""
+    require_square(cosines)
+    if has_kernel(cosines) and not (torch.is_grad_enabled() and cosines.requires_grad):
+        totals = best_totals(_matrices(cosines), torch.get_num_threads())
+        return torch.from_numpy(totals).reshape(cosines.shape[:-2])
+    return assignment_total(cosines, assignment_columns(cosines))
+
+
+def has_kernel(cosines: Tensor) -> bool:
+    """Whether a compiled kernel solves these."""
+    return cosines.device.type == "cpu" and cosines.dtype == torch.float32
 
 
 def assignment_total(cosines: Cosines, columns: Assignments) -> AssignmentTotals:
-    """The sum over rows of the entries in the columns given."""
-    return cosines.gather(-1, columns.unsqueeze(-1)).squeeze(-1).sum(-1)
+    """The sum over rows of the entries in the columns given, in the order of the program's sums."""
+    return reduce(torch.add, cosines.gather(-1, columns.unsqueeze(-1)).squeeze(-1).unbind(-1))
 
 
 def require_square(cosines: Tensor) -> None:
@@ -57,13 +72,19 @@ def require_supported_capacity(capacity: int) -> None:
         )
 
 
-def _columns_by_kernel(cosines: Tensor) -> Tensor:
-    *pairs, size, _ = cosines.shape
-    # The kernel reads [queries, rows, gallery, columns], as the product of two batches lies.
-    flat = cosines.reshape(-1, size, size) if len(pairs) != 2 else None
-    layout = cosines.permute(0, 2, 1, 3) if flat is None else flat.permute(1, 0, 2).unsqueeze(0)
-    columns = best_columns(layout.contiguous().numpy(), torch.get_num_threads())
-    return torch.from_numpy(columns).reshape(*pairs, size)
+def _by_kernel(cosines: Tensor) -> tuple[Tensor, Tensor]:
+    totals, columns = best_assignments(_matrices(cosines), torch.get_num_threads())
+    shape = cosines.shape[:-1]
+    return torch.from_numpy(totals).reshape(shape[:-1]), torch.from_numpy(columns).reshape(shape)
+
+
+def _matrices(cosines: Tensor) -> Floats:
+    """The matrices [queries, gallery, rows, columns], where they lie if they can be read there."""
+    values = cosines.detach()
+    *pairs, size, _ = values.shape
+    split = values if len(pairs) == 2 else values.reshape(1, -1, size, size)
+    matrices: Floats = (split if split.stride(-1) == 1 else split.contiguous()).numpy()
+    return matrices
 
 
 def _columns_by_layers(cosines: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from adaptiveembed.shapes import (
 )
 from adaptiveembed.similarity.assignment import (
     assignment_columns,
-    best_assignment,
+    best_total,
     require_supported_capacity,
 )
 from adaptiveembed.similarity.kernels.calls import score_matrix
@@ -40,8 +40,7 @@ def setsim_matrix(queries: QuerySets, gallery: GallerySets) -> ScoreMatrix:
 
 def setsim_pairs(queries: QueryPairs, gallery: GalleryPairs) -> PairScores:
     """SetSim of query set i with gallery set i."""
-    totals, _ = best_assignment(_pair_cosines(queries, gallery))
-    return bounded(totals / queries.shape[1])
+    return bounded(best_total(_pair_cosines(queries, gallery)) / queries.shape[1])
 
 
 def setsim_assignment(queries: QueryPairs, gallery: GalleryPairs) -> Assignments:
@@ -110,8 +109,7 @@ def _canonical_matrix(queries: Tensor, gallery: Tensor) -> Tensor:
 
 def _general_matrix(queries: Tensor, gallery: Tensor) -> Tensor:
     cosines = torch.einsum("qid,gjd->qigj", *accumulated(queries, gallery)).permute(0, 2, 1, 3)
-    totals, _ = best_assignment(cosines)
-    return bounded(totals / queries.shape[1])
+    return bounded(best_total(cosines) / queries.shape[1])
 
 
 def _pair_cosines(queries: Tensor, gallery: Tensor) -> Tensor:

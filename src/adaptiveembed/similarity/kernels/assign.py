@@ -6,10 +6,7 @@ from typing import TypeAlias
 from llvmlite import ir
 
 from adaptiveembed.similarity.kernels.plan import AssignmentPlan, Term
-from adaptiveembed.similarity.kernels.vocabulary import Emitter
-
-PATH_BITS = 4
-"""Bits of a packed assignment that hold one row's column."""
+from adaptiveembed.similarity.kernels.vocabulary import I32, I64, POINTER, Emitter, index
 
 Cell: TypeAlias = Callable[[int, int], ir.Value]
 """The cosines of row and column, one pair to a lane."""
@@ -26,24 +23,38 @@ def emit_totals(e: Emitter, plan: AssignmentPlan, cell: Cell) -> list[ir.Value]:
     return [values[target] for target in plan.targets]
 
 
-def emit_assignment(e: Emitter, plan: AssignmentPlan, cell: Cell) -> tuple[ir.Value, ir.Value]:
-    """The greatest total of the plan's one target, and the columns of its rows by `PATH_BITS`.
+def emit_choices(e: Emitter, plan: AssignmentPlan, cell: Cell, choices: ir.Value) -> ir.Value:
+    """The greatest total of the plan's one target; the column that each state's last row takes.
 
-    Of several assignments with one total, each state keeps the one it meets first.
+    Choices [state, lane] go to the address given. Of several columns with one total, the first.
     """
     values: list[ir.Value] = []
-    paths: list[ir.Value] = []
-    for terms in plan.states:
-        best, path = _value(e, terms[0], values, cell), _path(e, terms[0], paths)
+    for number, terms in enumerate(plan.states):
+        best, choice = _value(e, terms[0], values, cell), _column(e, terms[0])
         for term in terms[1:]:
             value = _value(e, term, values, cell)
             better = e.builder.fcmp_ordered(">", value, best)
             best = e.builder.select(better, value, best)
-            path = e.builder.select(better, _path(e, term, paths), path)
+            choice = e.builder.select(better, _column(e, term), choice)
+        e.store(choice, e.at(choices, number, e.integers), 64)
         values.append(best)
-        paths.append(path)
     (target,) = plan.targets
-    return values[target], paths[target]
+    return values[target]
+
+
+def emit_walk(
+    e: Emitter, plan: AssignmentPlan, choices: ir.Value, lane: ir.Value, columns: ir.Value
+) -> None:
+    """Follow one lane's choices back from the target: the column of every row, 64-bit."""
+    sources = _source_table(e, plan)
+    (target,) = plan.targets
+    state: ir.Value = index(target)
+    for row in reversed(range(plan.size)):
+        place = e.at(choices, e.add(e.mul(state, e.lanes), lane), I32)
+        column = e.builder.zext(e.load(place, I32), I64)
+        e.store(column, e.at(columns, row, I64), 8)
+        if row:
+            state = e.load(e.at(sources, e.add(e.mul(state, plan.size), column), I64), I64, 8)
 
 
 def emit_score(e: Emitter, total: ir.Value, capacity: int) -> ir.Value:
@@ -60,6 +71,20 @@ def _value(e: Emitter, term: Term, values: list[ir.Value], cell: Cell) -> ir.Val
     return cosine if term.source is None else e.builder.fadd(values[term.source], cosine)
 
 
-def _path(e: Emitter, term: Term, paths: list[ir.Value]) -> ir.Value:
-    step = ir.Constant(e.integers, [term.column << (PATH_BITS * term.row)] * e.lanes)
-    return step if term.source is None else e.builder.or_(paths[term.source], step)
+def _column(e: Emitter, term: Term) -> ir.Constant:
+    return ir.Constant(e.integers, [term.column] * e.lanes)
+
+
+def _source_table(e: Emitter, plan: AssignmentPlan) -> ir.Value:
+    """For every state and column: the state that is left when the last row takes that column."""
+    table = [[0] * plan.size for _ in plan.states]
+    for row, terms in zip(table, plan.states, strict=True):
+        for term in terms:
+            row[term.column] = term.source or 0
+    numbers = [number for row in table for number in row]
+    kind = ir.ArrayType(I64, len(numbers))
+    constant = ir.GlobalVariable(e.builder.module, kind, "sources")
+    constant.linkage, constant.global_constant = "internal", True
+    constant.initializer = ir.Constant(kind, numbers)
+    constant.type = POINTER
+    return constant

@@ -1,15 +1,15 @@
 """The kernels as functions of arrays, whose arguments the layers above have checked."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptiveembed.similarity.kernels.assign import PATH_BITS
 from adaptiveembed.similarity.kernels.codes import ByteGallery, BytePanel, padded_queries
 from adaptiveembed.similarity.kernels.compiler import Kernel, lanes
 from adaptiveembed.similarity.kernels.counting import counting_kernel
-from adaptiveembed.similarity.kernels.matching import assignments_kernel, totals_kernel
+from adaptiveembed.similarity.kernels.matching import columns_kernel, totals_kernel
 from adaptiveembed.similarity.kernels.panels import (
     Floats,
     Integers,
@@ -27,19 +27,23 @@ from adaptiveembed.similarity.kernels.threads import even_parts, in_parallel
 
 
 def best_totals(cosines: Floats, num_threads: int) -> Floats:
-    """The greatest one-to-one totals of cosines [queries, rows, gallery, columns].
+    """The greatest one-to-one totals of cosines [queries, gallery, rows, columns].
 
-    The order of the axes is that in which the product of two batches of sets lies in memory.
+    Only the last axis needs to lie in order: the product of two batches of sets lies by rows.
     """
-    return _solve(totals_kernel(cosines.shape[1]), cosines, num_threads)
+    queries, gallery, size, _ = cosines.shape
+    totals = np.empty((queries, gallery), np.float32)
+    _solve(totals_kernel(size), cosines, (totals, np.empty((queries, 0, size))), num_threads)
+    return totals
 
 
-def best_columns(cosines: Floats, num_threads: int) -> Integers:
-    """The column that each row takes in the best assignment [queries, gallery, rows]."""
-    packed = _solve(assignments_kernel(cosines.shape[1]), cosines, num_threads).view(np.int32)
-    shifts = PATH_BITS * np.arange(cosines.shape[1], dtype=np.int32)
-    columns: Integers = ((packed[..., None] >> shifts) & (2**PATH_BITS - 1)).astype(np.int64)
-    return columns
+def best_assignments(cosines: Floats, num_threads: int) -> tuple[Floats, Integers]:
+    """The greatest totals, and the column that each row takes [queries, gallery, rows]."""
+    queries, gallery, size, _ = cosines.shape
+    totals = np.empty((queries, gallery), np.float32)
+    columns = np.empty((queries, gallery, size), np.int64)
+    _solve(columns_kernel(size), cosines, (totals, columns), num_threads)
+    return totals, columns
 
 
 def score_matrix(sets: Floats, scope: Scope) -> Floats:
@@ -79,7 +83,9 @@ def screen(
     No pair that does reach it is missing.
     """
     kernel = screening_kernel(queries.panel.capacity)
-    limits = padded_queries(thresholds, queries.panel, np.inf)
+    # Scores are held at -1, bounds are not: what may fall below -1 reaches a threshold of -1.
+    open_limits = np.where(thresholds <= -1, np.float32(-np.inf), thresholds)
+    limits = padded_queries(open_limits, queries.panel, np.inf)
     stored = replace(scope, vectors=StoredVectors(gallery.words))
     arrays = (queries.corrections, queries.scales, limits, queries.bands)
     addresses = [array.ctypes.data for array in (*arrays, gallery.scales, gallery.bands)]
@@ -183,17 +189,18 @@ def _count(panel: Panel, scope: Scope, targets: tuple[Numbers, ...], probes: Flo
     return total[:, : panel.num_queries]
 
 
-def _solve(kernel: Kernel, cosines: Floats, num_threads: int) -> Floats:
-    """One word for every matrix [queries, gallery]."""
-    queries, size, gallery, _ = cosines.shape
-    out = np.empty((queries, gallery), np.float32)
+def _solve(
+    kernel: Kernel, cosines: Floats, out: tuple[NDArray[Any], ...], num_threads: int
+) -> None:
+    """Fill the totals and columns of every matrix."""
+    queries, gallery = cosines.shape[:2]
+    strides = [stride // cosines.itemsize for stride in cosines.strides[1:3]]
 
     def solve(task: tuple[int, slice]) -> None:
         query, part = task
-        first, found = cosines[query, :, part], out[query, part]
-        strides = (size, size * gallery)
-        kernel(first.ctypes.data, *strides, part.stop - part.start, found.ctypes.data)
+        addresses = [array[query, part].ctypes.data for array in out]
+        first = cosines[query, part].ctypes.data
+        kernel(first, *strides, part.stop - part.start, *addresses)
 
     parts = even_parts(gallery, -(-num_threads // max(1, queries)), lanes())
     in_parallel(solve, [(query, part) for query in range(queries) for part in parts], num_threads)
-    return out
