@@ -51,7 +51,6 @@ def test_the_largest_gallery_of_the_paper_is_walked_within_the_budget():
     tiles = list(score_tiles(no_scores, *sides))
     assert sum(tile.scores.numel() for tile in tiles) == 5_000 * 120_000
     assert max(bytes_of_products(tile, 8, 8) for tile in tiles) <= MEMORY_BUDGET // 2
-    assert min(tile.scores.shape[0] for tile in tiles) == 5_000  # the gallery is read once
 
 
 def test_tiles_are_made_one_at_a_time():

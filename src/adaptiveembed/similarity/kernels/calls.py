@@ -51,8 +51,9 @@ def score_matrix(sets: Floats, scope: Scope) -> Floats:
     scores = np.empty((len(sets), len(scope.items)), np.float32)
     if len(sets) < min(sets.shape[1], lanes()):
         # A lane to each of a query's vectors then wastes fewer lanes than a lane to each query.
-        for panel, row in zip(one_query_panels(sets), scores, strict=True):
-            _score_one(panel, scope, row)
+        bounds = np.array([0, len(scope.items)])
+        for query, row in enumerate(scores):
+            row[:] = score_lists(sets[query : query + 1], scope, bounds)
         return scores
     step = queries_at_once(sets.shape[1])
     for start in range(0, len(sets), step):
@@ -64,14 +65,15 @@ def score_matrix(sets: Floats, scope: Scope) -> Floats:
 def score_lists(sets: Floats, scope: Scope, bounds: Integers) -> Floats:
     """Canonical scores of query i with the scope's items from bounds[i] to bounds[i + 1]."""
     scores = np.empty(len(scope.items), np.float32)
-    asked = np.flatnonzero(np.diff(bounds))
-    panels = one_query_panels(sets[asked])
+    panels = one_query_panels(sets)
+    kernel = one_query_kernel(scope.vectors.kind, panels.capacity)
 
-    def score(number: int) -> None:
-        part = slice(bounds[asked[number]], bounds[asked[number] + 1])
-        _score_one(panels[number], _part_of(scope, part), scores[part])
+    def score(part: slice) -> None:
+        # A list that reaches beyond the part is cut; one that lies outside of it is empty.
+        lists = np.clip(bounds, part.start, part.stop)
+        _Call(panels, scope, lists).run(kernel, scores.ctypes.data)
 
-    in_parallel(score, range(len(asked)), scope.num_threads)
+    in_parallel(score, even_parts(len(scope.items), scope.num_threads, lanes()), scope.num_threads)
     return scores
 
 
@@ -91,10 +93,10 @@ def screen(
     addresses = [array.ctypes.data for array in (*arrays, gallery.scales, gallery.bands)]
 
     def find(part: slice) -> NDArray[np.int32]:
-        call = _Call(queries.panel, _part_of(stored, part))
-        pairs = np.empty((len(call.scope.items) * len(limits), 2), np.int32)
+        call = _pass_over(queries.panel, stored, part)
+        pairs = np.empty(((part.stop - part.start) * len(limits), 2), np.int32)
         count = call.run(kernel, *addresses, pairs.ctypes.data, len(limits))
-        return pairs[:count] + np.array([0, part.start], np.int32)
+        return pairs[:count]
 
     parts = even_parts(len(scope.items), scope.num_threads, lanes())
     pairs = np.concatenate(in_parallel(find, parts, scope.num_threads))
@@ -120,34 +122,36 @@ def count_reached(
 
 @dataclass(frozen=True)
 class _Call:
-    """One pass over the items of a scope."""
+    """One pass over lists of the scope's items, one list for each panel."""
 
     panel: Panel
     scope: Scope
+    bounds: Integers
 
     def run(self, kernel: Kernel, *more: int) -> int:
         """Call a kernel with what every kernel takes, and its further arguments."""
-        vectors, items = self.scope.vectors, self.scope.items
+        vectors = self.scope.vectors
         offsets, scratch = vectors.offsets(self.scope.positions), self.panel.scratch()
         return kernel(
             self.panel.words.ctypes.data,
-            self.panel.words.shape[1],
+            self.panel.words.shape[2],
             self.panel.width,
             vectors.rows.ctypes.data,
             vectors.norms_address,
             offsets.ctypes.data,
             vectors.item_stride,
-            items.ctypes.data,
-            len(items),
+            self.scope.items.ctypes.data,
+            self.bounds.ctypes.data,
+            len(self.bounds) - 1,
             self.panel.tile,
             scratch.ctypes.data,
             *more,
         )
 
 
-def _part_of(scope: Scope, part: slice) -> Scope:
-    """Some of the items, for one thread: a part that waited for others could wait for ever."""
-    return replace(scope, items=np.ascontiguousarray(scope.items[part]), num_threads=1)
+def _pass_over(panel: Panel, scope: Scope, part: slice) -> _Call:
+    """A call on one part of the scope's items."""
+    return _Call(panel, scope, np.array([part.start, part.stop]))
 
 
 def _score_many(panel: Panel, scope: Scope, out: Floats) -> None:
@@ -155,18 +159,8 @@ def _score_many(panel: Panel, scope: Scope, out: Floats) -> None:
     stride = out.strides[0] // int(out.itemsize)
 
     def score(part: slice) -> None:
-        start = out.ctypes.data + part.start * out.itemsize
-        _Call(panel, _part_of(scope, part)).run(kernel, start, stride, panel.num_queries)
-
-    in_parallel(score, even_parts(len(scope.items), scope.num_threads, lanes()), scope.num_threads)
-
-
-def _score_one(panel: Panel, scope: Scope, out: Floats) -> None:
-    kernel = one_query_kernel(scope.vectors.kind, panel.capacity)
-
-    def score(part: slice) -> None:
-        start = out.ctypes.data + part.start * out.itemsize
-        _Call(panel, _part_of(scope, part)).run(kernel, start)
+        call = _pass_over(panel, scope, part)
+        call.run(kernel, out.ctypes.data, stride, panel.num_queries)
 
     in_parallel(score, even_parts(len(scope.items), scope.num_threads, lanes()), scope.num_threads)
 
@@ -178,7 +172,7 @@ def _count(panel: Panel, scope: Scope, targets: tuple[Numbers, ...], probes: Flo
 
     def count(part: slice) -> NDArray[np.int32]:
         found = np.zeros(padded.shape, np.int32)
-        call = _Call(panel, _part_of(scope, part))
+        call = _pass_over(panel, scope, part)
         call.run(kernel, padded.ctypes.data, found.ctypes.data, panel.num_lanes)
         return found
 

@@ -67,9 +67,10 @@ class Scope:
 
 @dataclass(frozen=True)
 class Panel:
-    """Query vectors in lanes, [vector of lanes, word, lane].
+    """Query vectors in lanes, [list, vector of lanes, word, lane].
 
-    The `capacity` rows of one vector of queries lie one after the other.
+    There is a panel for every list of items; mostly there is one. The `capacity` rows of one vector
+    of queries lie one after the other.
     """
 
     words: NDArray[Any]
@@ -79,7 +80,7 @@ class Panel:
     @property
     def width(self) -> int:
         """Lanes of the panel."""
-        return len(self.words) * lanes()
+        return int(self.words.shape[1]) * lanes()
 
     @property
     def num_lanes(self) -> int:
@@ -121,16 +122,16 @@ def many_queries_panel(sets: NDArray[Any]) -> Panel:
     padded[:num_queries] = sets
     panel = aligned_empty((groups, capacity, words, lanes()), sets.dtype)
     panel[:] = padded.reshape(groups, lanes(), capacity, words).transpose(0, 2, 3, 1)
-    return Panel(panel.reshape(groups * capacity, words, lanes()), num_queries, capacity)
+    return Panel(panel.reshape(1, groups * capacity, words, lanes()), num_queries, capacity)
 
 
-def one_query_panels(sets: Floats) -> list[Panel]:
+def one_query_panels(sets: NDArray[Any]) -> Panel:
     """For every set [capacity, words] a panel of its own, with a vector to a lane."""
     num_queries, capacity, words = sets.shape
-    panels = aligned_empty((num_queries, 1, words, lanes()), np.float32)
+    panels = aligned_empty((num_queries, 1, words, lanes()), sets.dtype)
     panels[..., capacity:] = 0
     panels[:, 0, :, :capacity] = sets.transpose(0, 2, 1)
-    return [Panel(panel, 1, capacity) for panel in panels]
+    return Panel(panels, 1, capacity)
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:  # noqa: ANN401 - as numpy

@@ -63,7 +63,7 @@ class Tile:
     panel: ir.Value  # queries [vector of lanes, word, lane]
     words: ir.Value  # words of one vector
     width: ir.Value  # lanes of the panel
-    first: ir.Value  # place of the first item among the items asked for
+    first: ir.Value  # place of the first item in the list of items
     count: ir.Value  # how many items
     products: ir.Value  # [item, position, lane of the panel]
     result: ir.Value  # address of the integer that the kernel returns
