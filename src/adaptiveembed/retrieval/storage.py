@@ -140,8 +140,8 @@ def _read_facts(folder: Path) -> dict[str, Any]:
 
 def _read_ids(folder: Path) -> tuple[str, ...]:
     ids = _read_json(folder / "ids.json")
-    if not isinstance(ids, list):
-        raise _damaged(folder / "ids.json", "it holds no list")
+    if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
+        raise _damaged(folder / "ids.json", "it holds no list of texts")
     return tuple(ids)
 
 

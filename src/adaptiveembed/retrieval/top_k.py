@@ -8,7 +8,14 @@ import numpy as np
 from adaptiveembed.similarity.kernels.calls import score_lists, score_matrix, screen
 from adaptiveembed.similarity.kernels.codes import ByteGallery, BytePanel, byte_panel
 from adaptiveembed.similarity.kernels.compiler import lanes
-from adaptiveembed.similarity.kernels.panels import Floats, Integers, Scope, queries_at_once
+from adaptiveembed.similarity.kernels.panels import (
+    Floats,
+    Integers,
+    Panel,
+    Scope,
+    one_query_panels,
+    queries_at_once,
+)
 
 FIRST_RANGE = 1024
 """Items that are scored for every query, to have a first threshold."""
@@ -51,6 +58,14 @@ class Pairs:
         return limits
 
 
+@dataclass(frozen=True)
+class _Panels:
+    """The queries as the screen reads them, and as the scores of what it lets through do."""
+
+    coded: BytePanel
+    exact: Panel
+
+
 def top_k(
     sets: Floats, scope: Scope, screen: ByteGallery | None, k: int
 ) -> tuple[Integers, Floats]:
@@ -62,7 +77,7 @@ def top_k(
     """
     items = np.full((len(sets), k), -1, np.int64)
     scores = np.full((len(sets), k), -np.inf, np.float32)
-    step = queries_at_once(sets.shape[1])
+    step = queries_at_once(*sets.shape[:2])
     for start in range(0, len(sets), step):
         found = _leaders_of_panel(sets[start : start + step], scope, screen, k)
         places = _places(found.queries)
@@ -72,15 +87,15 @@ def top_k(
 
 
 def _leaders_of_panel(sets: Floats, scope: Scope, screen: ByteGallery | None, k: int) -> Pairs:
-    panel = byte_panel(sets, screen.longest) if screen else None
+    panels = _Panels(byte_panel(sets, screen.longest), one_query_panels(sets)) if screen else None
     leaders = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
     for part in _ranges(len(scope.items), len(sets), k):
         thresholds = leaders.thresholds(len(sets), k)
         ahead = replace(scope, items=scope.items[part])
-        if screen is None or panel is None or part.start == 0:
+        if screen is None or panels is None or part.start == 0:
             rivals = _scored_pairs(sets, ahead, thresholds, k)
         else:
-            rivals = _screened_pairs(sets, ahead, (panel, screen), thresholds)
+            rivals = _screened_pairs(panels, ahead, screen, thresholds)
         leaders = leaders.joined(rivals).leaders(k)
     return leaders
 
@@ -106,14 +121,15 @@ def _scored_pairs(sets: Floats, scope: Scope, thresholds: Floats, k: int) -> Pai
 
 
 def _screened_pairs(
-    sets: Floats, scope: Scope, screens: tuple[BytePanel, ByteGallery], thresholds: Floats
+    panels: _Panels, scope: Scope, gallery: ByteGallery, thresholds: Floats
 ) -> Pairs:
-    """The pairs that may lead: those that bytes cannot rule out, scored canonically."""
-    queries, places = screen(*screens, scope, thresholds)
-    survivors = scope.items[places]
-    bounds = np.searchsorted(queries, np.arange(len(sets) + 1))
-    scores = score_lists(sets, replace(scope, items=survivors), bounds)
-    return Pairs(queries, survivors, scores)
+    """The pairs that may lead, found by scoring those that bytes cannot rule out."""
+    queries, places = screen(panels.coded, gallery, scope, thresholds)
+    survivors = replace(scope, items=scope.items[places])
+    bounds = np.searchsorted(queries, np.arange(len(thresholds) + 1))
+    scores = score_lists(panels.exact, survivors, bounds)
+    leading = scores >= thresholds[queries]
+    return Pairs(queries[leading], survivors.items[leading], scores[leading])
 
 
 def _places(queries: Integers) -> Integers:

@@ -22,7 +22,10 @@ from adaptiveembed.similarity.kernels.panels import (
 )
 from adaptiveembed.similarity.kernels.plan import Numbers
 from adaptiveembed.similarity.kernels.scoring import many_queries_kernel, one_query_kernel
-from adaptiveembed.similarity.kernels.screening import screening_kernel
+from adaptiveembed.similarity.kernels.screening import (
+    one_query_screening_kernel,
+    screening_kernel,
+)
 from adaptiveembed.similarity.kernels.threads import even_parts, in_parallel
 
 
@@ -49,23 +52,20 @@ def best_assignments(cosines: Floats, num_threads: int) -> tuple[Floats, Integer
 def score_matrix(sets: Floats, scope: Scope) -> Floats:
     """Canonical scores of sets [queries, capacity, dim] with every item of the scope."""
     scores = np.empty((len(sets), len(scope.items)), np.float32)
-    if len(sets) < min(sets.shape[1], lanes()):
-        # A lane to each of a query's vectors then wastes fewer lanes than a lane to each query.
-        bounds = np.array([0, len(scope.items)])
-        for query, row in enumerate(scores):
-            row[:] = score_lists(sets[query : query + 1], scope, bounds)
-        return scores
-    step = queries_at_once(sets.shape[1])
+    step = queries_at_once(*sets.shape[:2])
     for start in range(0, len(sets), step):
         part = slice(start, start + step)
-        _score_many(many_queries_panel(sets[part]), scope, scores[part])
+        if step == 1:
+            bounds = np.array([0, len(scope.items)])
+            scores[part] = score_lists(one_query_panels(sets[part]), scope, bounds)
+        else:
+            _score_many(many_queries_panel(sets[part]), scope, scores[part])
     return scores
 
 
-def score_lists(sets: Floats, scope: Scope, bounds: Integers) -> Floats:
+def score_lists(panels: Panel, scope: Scope, bounds: Integers) -> Floats:
     """Canonical scores of query i with the scope's items from bounds[i] to bounds[i + 1]."""
     scores = np.empty(len(scope.items), np.float32)
-    panels = one_query_panels(sets)
     kernel = one_query_kernel(scope.vectors.kind, panels.capacity)
 
     def score(part: slice) -> None:
@@ -84,7 +84,8 @@ def screen(
 
     No pair that does reach it is missing.
     """
-    kernel = screening_kernel(queries.panel.capacity)
+    make = one_query_screening_kernel if queries.panel.is_one_query else screening_kernel
+    kernel = make(queries.panel.capacity)
     # Scores are held at -1, bounds are not: what may fall below -1 reaches a threshold of -1.
     open_limits = np.where(thresholds <= -1, np.float32(-np.inf), thresholds)
     limits = padded_queries(open_limits, queries.panel, np.inf)
@@ -112,7 +113,7 @@ def count_reached(
     `sets` hold the queries' vectors at the scope's positions; a target is a choice among these.
     """
     counts = np.empty(probes.shape, np.int64)
-    step = queries_at_once(sets.shape[1])
+    step = queries_at_once(lanes(), sets.shape[1])
     for start in range(0, len(sets), step):
         part = slice(start, start + step)
         panel = many_queries_panel(sets[part])

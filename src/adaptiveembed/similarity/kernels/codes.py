@@ -6,7 +6,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from adaptiveembed.similarity.kernels.panels import Floats, Panel, many_queries_panel
+from adaptiveembed.similarity.kernels.panels import (
+    Floats,
+    Panel,
+    many_queries_panel,
+    one_query_panels,
+)
 from adaptiveembed.similarity.kernels.product import BLOCK
 
 LARGEST_CODE = 127
@@ -49,7 +54,10 @@ class ByteGallery:
 
 @dataclass(frozen=True)
 class BytePanel:
-    """Query vectors as bytes in lanes, and what turns their integer products into cosines."""
+    """Query vectors as bytes in lanes, and what turns their integer products into cosines.
+
+    Corrections and scales lie as the panel's lanes do, those of one query vector by vector.
+    """
 
     panel: Panel
     corrections: NDArray[np.int32]
@@ -95,14 +103,16 @@ def byte_panel(sets: Floats, longest: float) -> BytePanel:
     found = to_bytes(sets)
     codes = np.zeros((queries, capacity, _padded(dim)), np.int8)
     codes[..., :dim] = found.codes
-    panel = many_queries_panel(codes.view(np.uint32))
+    one = queries == 1 < capacity
+    panel = (one_query_panels if one else many_queries_panel)(codes.view(np.uint32))
     corrections = found.codes.sum(axis=-1, dtype=np.int32) * np.int32(-OFFSET)
     bands = found.errors.mean(axis=-1) * np.float32(longest * 1.0001)
+    slack = rounding_slack(dim, capacity)
     return BytePanel(
         panel,
-        many_queries_panel(corrections[..., None]).words,
-        many_queries_panel(found.scales[..., None]).words,
-        padded_queries(bands + rounding_slack(dim, capacity), panel, 0.0),
+        corrections if one else many_queries_panel(corrections[..., None]).words,
+        found.scales if one else many_queries_panel(found.scales[..., None]).words,
+        padded_queries(bands + slack, panel, 0.0),
     )
 
 

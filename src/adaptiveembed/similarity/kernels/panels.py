@@ -83,9 +83,14 @@ class Panel:
         return int(self.words.shape[1]) * lanes()
 
     @property
+    def is_one_query(self) -> bool:
+        """Whether the lanes hold the vectors of one query, and not one vector of many queries."""
+        return self.capacity > 1 and self.words.shape[1] == 1
+
+    @property
     def num_lanes(self) -> int:
-        """Lanes that hold a query each, a multiple of the vector's; the last may hold none."""
-        return self.width // self.capacity
+        """How many queries there is room for; the last places may hold none."""
+        return 1 if self.is_one_query else self.width // self.capacity
 
     @property
     def tile(self) -> int:
@@ -109,8 +114,13 @@ class _Room(threading.local):
 _room = _Room()
 
 
-def queries_at_once(capacity: int) -> int:
-    """How many queries of so many vectors fill a panel."""
+def queries_at_once(num_queries: int, capacity: int) -> int:
+    """How many queries of so many vectors are compared in one pass over the gallery.
+
+    Few queries are best taken one by one, with a lane to each of a query's vectors.
+    """
+    if num_queries < min(capacity, lanes()):
+        return 1
     return max(1, PANEL_LANES // (capacity * lanes())) * lanes()
 
 

@@ -48,7 +48,8 @@ def one_query_kernel(rows: Rows, capacity: int) -> Kernel:
         cells, scores = e.stack(e.floats, capacity * capacity), e.stack(e.floats)
         with e.loop(tile.count, step=e.lanes) as group:
             for column in range(capacity):
-                _emit_column(e, tile, group, column, cells)
+                for row, vector in enumerate(turned_column(e, tile, group, column, e.floats)):
+                    e.store(vector, e.at(cells, row * capacity + column, e.floats), 64)
             e.store(_emit_best(e, capacity, stored_cells(e, capacity, cells)), scores, 64)
             left = e.builder.sub(tile.count, group)
             _emit_row(e, scores, e.at(out, e.add(tile.first, group)), left)
@@ -76,6 +77,19 @@ def query_cells(
     return cell
 
 
+def turned_column(
+    e: Emitter, tile: Tile, group: ir.Value, column: int, kind: ir.Type
+) -> list[ir.Value]:
+    """One column of the products of a group of items with one query: row by row, item to lane."""
+    capacity = tile.capacity
+    places = (
+        e.mul(e.add(e.mul(group, capacity), lane * capacity + column), e.lanes)
+        for lane in range(e.lanes)
+    )
+    vectors = [e.load(e.at(tile.products, place), kind) for place in places]
+    return e.transpose(vectors)[:capacity]
+
+
 def stored_cells(e: Emitter, capacity: int, cells: ir.Value) -> Cell:
     """Cells kept row by row on the stack."""
 
@@ -88,18 +102,6 @@ def stored_cells(e: Emitter, capacity: int, cells: ir.Value) -> Cell:
 def _emit_best(e: Emitter, capacity: int, cell: Callable[[int, int], ir.Value]) -> ir.Value:
     (total,) = emit_totals(e, single_plan(capacity), cell)
     return emit_score(e, total, capacity)
-
-
-def _emit_column(e: Emitter, tile: Tile, group: ir.Value, column: int, cells: ir.Value) -> None:
-    """One column of the matrices of a group of items, from a row to a lane to an item to a lane."""
-    capacity = tile.capacity
-    places = (
-        e.mul(e.add(e.mul(group, capacity), lane * capacity + column), e.lanes)
-        for lane in range(e.lanes)
-    )
-    vectors = [e.load(e.at(tile.products, place), e.floats) for place in places]
-    for row, vector in enumerate(e.transpose(vectors)[:capacity]):
-        e.store(vector, e.at(cells, row * capacity + column, e.floats), 64)
 
 
 def _emit_transposed(e: Emitter, square: ir.Value) -> None:

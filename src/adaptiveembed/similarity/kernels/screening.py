@@ -1,6 +1,6 @@
 """The kernel that rules pairs out: products of bytes, bounds, and a band for what bytes lose."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 
@@ -11,7 +11,7 @@ from adaptiveembed.similarity.kernels.compiler import Kernel
 from adaptiveembed.similarity.kernels.frame import ADDRESS, NUMBER, gallery_kernel
 from adaptiveembed.similarity.kernels.plan import single_plan
 from adaptiveembed.similarity.kernels.product import Rows, Tile
-from adaptiveembed.similarity.kernels.scoring import query_cells, stored_cells
+from adaptiveembed.similarity.kernels.scoring import query_cells, stored_cells, turned_column
 from adaptiveembed.similarity.kernels.vocabulary import F32, I1, I32, I64, Emitter, index
 
 
@@ -43,7 +43,9 @@ def screening_kernel(capacity: int) -> Kernel:
         cosines = e.stack(e.floats, capacity * capacity)
         cell = stored_cells(e, capacity, cosines)
         with e.loop(tile.count) as item:
-            columns, band = _emit_item(e, tile, given, item)
+            scales, band = _emit_item(e, tile, given, item)
+            columns = [e.broadcast(scale, e.floats) for scale in scales]
+            band = e.broadcast(band, e.floats)
             with e.loop(given.num_lanes, step=e.lanes) as query:
                 products = query_cells(e, tile, item, query, e.integers)
                 scaled = _scaled_cells(e, tile, given, products, query)
@@ -54,23 +56,103 @@ def screening_kernel(capacity: int) -> Kernel:
                     if capacity > 1:
                         (total,) = emit_totals(e, single_plan(capacity), cell)
                         possible = _at_least(e, total, limit)
-                    _emit_pairs(e, possible, (query, e.add(tile.first, item)), given, tile)
+                    place = e.add(tile.first, item)
+                    _emit_pairs(e, possible, lambda lane: (e.add(query, lane), place), given, tile)
 
     return gallery_kernel(Rows.BYTES, capacity, (*(ADDRESS,) * 7, NUMBER), finish)
+
+
+@lru_cache(maxsize=32)
+def one_query_screening_kernel(capacity: int) -> Kernel:
+    """The same for one query, whose vectors lie in the lanes of a panel of one vector.
+
+    Corrections and scales are one for each of the query's vectors.
+    """
+
+    def finish(e: Emitter, tile: Tile, more: Sequence[ir.Value]) -> None:
+        given = _Arguments(*more)
+        cosines = e.stack(e.floats, capacity * capacity)
+        item_scales, item_bands = e.stack(e.floats, capacity), e.stack(e.floats)
+        cell = stored_cells(e, capacity, cosines)
+        with e.loop(tile.count, step=e.lanes) as group:
+            _emit_group(e, tile, given, group, (item_scales, item_bands))
+            for column in range(capacity):
+                scale = e.load(e.at(item_scales, column, e.floats), e.floats, 64)
+                _emit_cosine_column(e, tile, given, (group, column), (scale, cosines))
+            limit = _emit_limit_of_items(e, tile, given, item_bands)
+            present = _present(e, e.builder.sub(tile.count, group))
+            possible = _at_least(e, _upper_total(e, capacity, cell), limit)
+            with e.when(_any(e, e.builder.and_(possible, present))):
+                (total,) = emit_totals(e, single_plan(capacity), cell)
+                possible = e.builder.and_(_at_least(e, total, limit), present)
+                place = e.add(tile.first, group)
+                _emit_pairs(e, possible, lambda lane: (index(0), e.add(place, lane)), given, tile)
+
+    return gallery_kernel(Rows.BYTES, capacity, (*(ADDRESS,) * 7, NUMBER), finish)
+
+
+def _emit_group(
+    e: Emitter,
+    tile: Tile,
+    given: _Arguments,
+    group: ir.Value,
+    out: tuple[ir.Value, ir.Value],
+) -> None:
+    """The scales of a group of items, position by position, and their mean bands, item to lane."""
+    scales, bands = out
+    last = e.builder.sub(tile.count, index(1))
+    with e.loop(e.lanes) as lane:
+        item = e.least(e.add(group, lane), last)
+        found, band = _emit_item(e, tile, given, item)
+        for position, scale in enumerate(found):
+            e.store(scale, e.at(e.at(scales, position, e.floats), lane))
+        e.store(band, e.at(bands, lane))
+
+
+def _emit_cosine_column(
+    e: Emitter,
+    tile: Tile,
+    given: _Arguments,
+    place: tuple[ir.Value, int],
+    out: tuple[ir.Value, ir.Value],
+) -> None:
+    """One column of the approximate cosines of a group of items, an item to a lane."""
+    (group, column), (item_scale, cosines) = place, out
+    for row, product in enumerate(turned_column(e, tile, group, column, e.integers)):
+        correction = e.broadcast(e.load(e.at(given.corrections, row), I32), e.integers)
+        scale = e.broadcast(e.load(e.at(given.scales, row), F32), e.floats)
+        dot = e.builder.sitofp(e.builder.add(product, correction), e.floats)
+        cosine = e.builder.fmul(e.builder.fmul(dot, scale), item_scale)
+        e.store(cosine, e.at(cosines, row * tile.capacity + column, e.floats), 64)
+
+
+def _emit_limit_of_items(
+    e: Emitter, tile: Tile, given: _Arguments, item_bands: ir.Value
+) -> ir.Value:
+    """The one query's threshold less its band and that of each item."""
+    threshold, band = (e.load(place, F32) for place in (given.thresholds, given.bands))
+    bands = e.builder.fadd(e.broadcast(band, e.floats), e.load(item_bands, e.floats, 64))
+    mean = e.builder.fsub(e.broadcast(threshold, e.floats), bands)
+    return e.builder.fmul(mean, e.constant(float(tile.capacity)))
+
+
+def _present(e: Emitter, left: ir.Value) -> ir.Value:
+    """The lanes of a group that hold an item."""
+    count = e.broadcast(e.builder.trunc(e.least(left, e.lanes), I32), e.integers)
+    return e.builder.icmp_signed("<", ir.Constant(e.integers, list(range(e.lanes))), count)
 
 
 def _emit_item(
     e: Emitter, tile: Tile, given: _Arguments, item: ir.Value
 ) -> tuple[list[ir.Value], ir.Value]:
-    """The scale of each of an item's active vectors, and the mean of their bands, in all lanes."""
+    """The scale of each of an item's active vectors, and the mean of their bands."""
     number = e.load(e.at(tile.source.items, e.add(tile.first, item), I64), I64, 8)
     entries = [2 * position + 1 for position in range(tile.capacity)]
     befores = [e.load(e.at(tile.source.offsets, entry, I64), I64, 8) for entry in entries]
     places = [e.add(before, number) for before in befores]
-    scales = [e.broadcast(e.load(e.at(given.item_scales, at), F32), e.floats) for at in places]
+    scales = [e.load(e.at(given.item_scales, at), F32) for at in places]
     total = reduce(e.builder.fadd, [e.load(e.at(given.item_bands, at), F32) for at in places])
-    mean = e.builder.fdiv(total, ir.Constant(F32, float(tile.capacity)))
-    return scales, e.broadcast(mean, e.floats)
+    return scales, e.builder.fdiv(total, ir.Constant(F32, float(tile.capacity)))
 
 
 def _scaled_cells(
@@ -125,16 +207,15 @@ def _any(e: Emitter, mask: ir.Value) -> ir.Value:
 def _emit_pairs(
     e: Emitter,
     mask: ir.Value,
-    pair: tuple[ir.Value, ir.Value],
+    pair: Callable[[ir.Value], tuple[ir.Value, ir.Value]],
     given: _Arguments,
     tile: Tile,
 ) -> None:
-    """List the item with every query whose lane is set."""
+    """List the query and the item of every lane that is set."""
     b, bits = e.builder, e.bits(mask)
-    query, item = pair
     with e.loop(e.lanes) as lane, e.when(b.trunc(b.lshr(bits, b.trunc(lane, bits.type)), I1)):
         count = e.load(tile.result, I64, 8)
-        target = e.at(given.out, e.mul(count, 2), I32)
-        e.store(b.trunc(e.add(query, lane), I32), target)
-        e.store(b.trunc(item, I32), e.at(target, 1, I32))
+        for number, value in enumerate(pair(lane)):
+            place = e.add(e.mul(count, 2), number)
+            e.store(b.trunc(value, I32), e.at(given.out, place, I32))
         e.store(b.add(count, index(1)), tile.result, 8)
