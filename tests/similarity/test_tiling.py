@@ -1,15 +1,43 @@
 """Tiles cover a score matrix once, within the budget, and make what the whole would."""
 
+import weakref
 from itertools import islice
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from adaptiveembed.errors import SettingError
 from adaptiveembed.similarity import MEMORY_BUDGET, score_tiles, setsim_matrix
+from adaptiveembed.similarity.maxsim import _maxima, _sum_of_maxima
+from adaptiveembed.similarity.setsim import _general_matrix
 from tests.similarity.sets import two_batches, unit_sets
+
+
+class PeakMemory(TorchDispatchMode):
+    """The most bytes of tensors alive at once, among those made inside."""
+
+    def __init__(self):
+        super().__init__()
+        self.peak, self.alive = 0, {}
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        for each in tree_leaves(made):
+            if isinstance(each, torch.Tensor):
+                self.follow(each.untyped_storage())
+        self.peak = max(self.peak, sum(self.alive.values()))
+        return made
+
+    def follow(self, storage):
+        place = storage.data_ptr()
+        if place not in self.alive:
+            self.alive[place] = storage.nbytes()
+            weakref.finalize(storage, self.alive.pop, place)
+
 
 counts = st.integers(0, 12)
 capacities = st.integers(1, 8)
@@ -53,6 +81,27 @@ def test_the_largest_gallery_of_the_paper_is_walked_within_the_budget():
     assert max(bytes_of_products(tile, 8, 8) for tile in tiles) <= MEMORY_BUDGET // 2
 
 
+@pytest.mark.parametrize(
+    ("score", "dtype"),
+    [
+        (_general_matrix, torch.float64),  # other types have a kernel, which needs no tiles
+        (_sum_of_maxima, torch.float16),
+        (_sum_of_maxima, torch.float32),
+        (_sum_of_maxima, torch.float64),
+        (_maxima, torch.float32),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+@pytest.mark.parametrize("capacity", [1, 2, 4, 8])
+def test_tiles_take_no_more_memory_than_the_budget(score, dtype, capacity):
+    budget = 16 << 20
+    queries, gallery = (unit_sets(2000, capacity, 4, dtype=dtype) for _ in range(2))
+    with PeakMemory() as memory:
+        for _ in islice(score_tiles(score, queries, gallery, budget), 3):
+            pass
+    assert memory.peak <= 1.02 * budget  # a little for the sets themselves
+
+
 def test_tiles_are_made_one_at_a_time():
     made = []
 
@@ -65,6 +114,7 @@ def test_tiles_are_made_one_at_a_time():
     assert len(list(islice(tiles, 3))) == len(made) == 3
 
 
+@settings(max_examples=50)
 @given(two_batches(), st.integers(1, 50))
 def test_scores_have_the_same_bits_tile_by_tile(batches, pairs_at_once):
     queries, gallery = batches
