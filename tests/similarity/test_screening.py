@@ -78,3 +78,27 @@ def test_almost_every_pair_below_the_threshold_is_ruled_out(capacity):
     scores = score_matrix(sets, scope)
     thresholds = np.sort(scores, axis=1)[:, -10].copy()
     assert 200 <= len(screened(sets, scope, thresholds)[0]) <= 0.02 * scores.size
+
+
+def sets_in_planes(angles, capacity):
+    """For every angle a set with one vector at that angle in each of `capacity` planes."""
+    sets = np.zeros((len(angles), capacity, 2 * capacity), np.float32)
+    for place in range(capacity):
+        sets[:, place, 2 * place] = np.cos(angles)
+        sets[:, place, 2 * place + 1] = np.sin(angles)
+    return sets
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["queries rounded", "items rounded"])
+@pytest.mark.parametrize("capacity", range(1, 9))
+def test_rounding_that_takes_its_utmost_from_a_score_loses_no_pair(capacity, turned):
+    # All that codes lose of a vector lies along its second axis, which is the other side's vector.
+    rounded = sets_in_planes(np.linspace(0.1, 0.7, 60), capacity)
+    axes = sets_in_planes(np.array([np.pi / 2]), capacity)
+    sets, items = (axes, rounded) if turned else (rounded, axes)
+    rows = np.ascontiguousarray(items.transpose(1, 0, 2))
+    scope = Scope(StoredVectors(rows), range(capacity), np.arange(len(items)), 1)
+    scores = score_matrix(sets, scope)
+    for item in range(len(items)):
+        _, places = screened(sets, scope, np.ascontiguousarray(scores[:, item]))
+        assert np.count_nonzero(places == item) == len(sets)
