@@ -16,6 +16,7 @@ from adaptiveembed.errors import (
     DtypeError,
     DuplicateIdError,
     GalleryFormatError,
+    NotFiniteError,
     NotNormalizedError,
     ShapeError,
     UnknownIdError,
@@ -132,29 +133,36 @@ class Gallery:
             )
         return np.array([self._places[each] for each in ids], np.int64)
 
-    def take(self, indices: GalleryIndices) -> Gallery:
+    def take(self, indices: np.ndarray) -> Gallery:
         """A gallery of these items, in this order."""
         chosen = self.require_places(indices)
         ids = tuple(self.ids[index] for index in chosen.tolist())
         _require_ids(ids)
         return _already_checked(ids, np.ascontiguousarray(self.rows[:, chosen]), self.layout)
 
-    def candidates(self, indices: GalleryIndices) -> CandidateSets:
+    def candidates(self, indices: np.ndarray) -> CandidateSets:
         """The candidate sets of these items."""
         chosen = self.rows[:, self.require_places(indices)]
         vectors = torch.from_numpy(np.ascontiguousarray(chosen.transpose(1, 0, 2)))
         return CandidateSets(vectors, self.layout)
 
-    def require_places(self, indices: GalleryIndices) -> GalleryIndices:
-        """The places, in order in memory, if all of them are places of this gallery."""
-        places = np.ascontiguousarray(indices, np.int64)
+    def require_places(self, indices: np.ndarray) -> GalleryIndices:
+        """The places as 64-bit numbers in order in memory, if they are places of this gallery."""
+        places = np.asarray(indices)
+        if places.dtype.kind not in "iu" and places.size:
+            raise DtypeError(
+                f"items are chosen by whole numbers, got {places.dtype}; "
+                f"turn a mask into places with np.flatnonzero(mask)"
+            )
+        if places.ndim != 1:
+            raise ShapeError(f"places are [items], got shape {places.shape}; use .ravel()")
         wrong = places[(places < 0) | (places >= len(self))]
         if wrong.size:
             raise UnknownIdError(
                 f"item {wrong[0]} is not in the gallery of {len(self)} items; "
                 f"choose 0 to {len(self) - 1}"
             )
-        return places
+        return np.ascontiguousarray(places, np.int64)
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -192,14 +200,26 @@ def _require_unit_length(rows: NDArray[np.floating]) -> None:
         # A length that is not a number is not within anything.
         wrong = np.flatnonzero(~(np.abs(lengths - 1) <= tolerance))
         if wrong.size:
-            raise NotNormalizedError(
-                f"the vector of item {wrong[0]} at position {position} has length "
-                f"{lengths[wrong[0]]:.6g}, needed is 1 within {tolerance:g} for {rows.dtype}; "
-                f"use CandidateSets.normalized and Gallery.from_candidates"
-            )
+            raise _length_error(int(wrong[0]), position, float(lengths[wrong[0]]), tolerance)
+
+
+def _length_error(item: int, position: int, length: float, tolerance: float) -> AdaptiveEmbedError:
+    where = f"the vector of item {item} at position {position}"
+    if not np.isfinite(length):
+        return NotFiniteError(
+            f"{where} holds NaN or infinity; look for the cause in what made it, or leave it out"
+        )
+    if length == 0:
+        return NotNormalizedError(f"{where} is zero and has no direction; leave the item out")
+    return NotNormalizedError(
+        f"{where} has length {length:.6g}, needed is 1 within {tolerance:g}; "
+        f"use CandidateSets.normalized and Gallery.from_candidates"
+    )
 
 
 def _require_ids(ids: Sequence[str]) -> None:
+    if isinstance(ids, str):
+        raise DtypeError(f"ids are a list of texts, got the text {ids!r}; use [{ids!r}]")
     seen: set[str] = set()
     for each in ids:
         if not isinstance(each, str):

@@ -11,7 +11,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from adaptiveembed.errors import EmptyBatchError, LayoutMismatchError, ShapeError, UnknownIdError
+from adaptiveembed.errors import (
+    DtypeError,
+    DuplicateIdError,
+    EmptyBatchError,
+    LayoutMismatchError,
+    ShapeError,
+    UnknownIdError,
+    UnknownSelectionError,
+)
 from adaptiveembed.metrics.ranks import ranks_from_counts, require_distinct_positives
 from adaptiveembed.retrieval.gallery import Gallery
 from adaptiveembed.retrieval.rows import query_sets
@@ -30,10 +38,10 @@ QUERIES_AT_ONCE = 64
 def rank_table(
     gallery: Gallery,
     queries: CandidateSets,
-    positives: Positives,
+    positives: np.ndarray,  # not a named shape: the errors below say what to do
     selections: Sequence[Selection],
     *,
-    among: GalleryIndices | None = None,
+    among: np.ndarray | None = None,
 ) -> RankTable:
     """Pessimistic ranks [selections, queries, positives], ascending, filled with 0 (R7).
 
@@ -45,9 +53,9 @@ def rank_table(
         among: Places of the items to count; all if not given. A positive may lie outside of them.
     """
     require_comparable_queries(gallery, queries)
-    _require_positives(gallery, queries, positives)
+    positives = _required_positives(gallery, queries, positives)
     _require_selections(gallery, selections)
-    counted = np.arange(len(gallery)) if among is None else gallery.require_places(among)
+    counted = np.arange(len(gallery)) if among is None else _required_places(gallery, among)
     scope = Scope(gallery.stored, (), counted, torch.get_num_threads())
     starts = range(0, len(queries), QUERIES_AT_ONCE)
     parts = [slice(start, start + QUERIES_AT_ONCE) for start in starts]
@@ -100,12 +108,29 @@ def _outside(scores: Floats, outside: NDArray[np.bool_]) -> NDArray[np.int64]:
     return counts
 
 
-def _require_positives(gallery: Gallery, queries: CandidateSets, positives: Positives) -> None:
-    if positives.shape[0] != len(queries):
-        raise ShapeError(
-            f"got positives of {positives.shape[0]} queries and {len(queries)} queries; "
-            f"give one row of positives per query"
+def _required_places(gallery: Gallery, among: np.ndarray) -> GalleryIndices:
+    places = gallery.require_places(among)
+    found, counts = np.unique(places, return_counts=True)
+    if len(found) < len(places):
+        raise DuplicateIdError(
+            f"item {found[counts > 1][0]} is to be counted twice; use np.unique(among)"
         )
+    return places
+
+
+def _required_positives(gallery: Gallery, queries: CandidateSets, given: object) -> Positives:
+    """The positives as 64-bit numbers."""
+    if not isinstance(given, np.ndarray) or given.dtype.kind not in "iu":
+        kind = getattr(given, "dtype", type(given).__name__)
+        raise DtypeError(
+            f"positives are an array of places, got {kind}; use np.asarray(places, dtype=np.int64)"
+        )
+    if given.ndim != 2 or given.shape[0] != len(queries):
+        raise ShapeError(
+            f"positives are [queries, positives], got shape {given.shape} for {len(queries)} "
+            f"queries; give one row per query, filled with -1"
+        )
+    positives: Positives = given.astype(np.int64)
     wrong = positives[(positives < -1) | (positives >= len(gallery))]
     if wrong.size:
         raise UnknownIdError(
@@ -116,12 +141,17 @@ def _require_positives(gallery: Gallery, queries: CandidateSets, positives: Posi
     if not (positives >= 0).any(axis=1).all():
         query = int(np.flatnonzero(~(positives >= 0).any(axis=1))[0])
         raise EmptyBatchError(f"query {query} has no positive; leave it out or name one")
+    return positives
 
 
 def _require_selections(gallery: Gallery, selections: Sequence[Selection]) -> None:
     if not selections:
         raise EmptyBatchError("a rank table needs at least one selection")
     for each in selections:
+        if not isinstance(each, Selection):
+            raise UnknownSelectionError(
+                f"got {each!r} where a selection is needed; use Selection.parse(text, layout)"
+            )
         if each.layout != gallery.layout:
             raise LayoutMismatchError(
                 f"selection {each} has layout {each.layout} and the gallery {gallery.layout}; "

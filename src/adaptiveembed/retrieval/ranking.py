@@ -9,7 +9,7 @@ import numpy.typing as npt
 from adaptiveembed.errors import DtypeError, ShapeError
 
 PADDING = -1
-"""Index that fills a row of ``Rankings`` when the gallery holds fewer items than were asked for."""
+"""Index that fills the end of a row of ``Rankings`` with fewer items than another has."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Ranking:
 class Rankings:
     """The rankings of a batch of queries, as arrays that share the ids of one gallery.
 
-    A row is shorter than the others' width when the gallery has fewer items than were asked for:
-    its end is filled with index -1 and score minus infinity, which single rankings leave out.
+    Where a query has fewer items than another, the end of its row is filled with index -1 and score
+    minus infinity, which single rankings leave out.
 
     >>> found = Rankings(
     ...     indices=np.array([[1, 0]]),

@@ -18,6 +18,7 @@ import numpy as np
 from adaptiveembed.errors import DuplicateIdError, SettingError, ShapeError
 from adaptiveembed.retrieval.ranking import Rankings
 from adaptiveembed.shapes import TopScores
+from adaptiveembed.structure.ids import checked_ids
 
 SMALLEST_STEP = np.float32(2.0**-24)
 """Least distance by which an exported score falls: the spacing of float32 just below 1."""
@@ -54,19 +55,19 @@ def to_ranx(rankings: Rankings, query_ids: Sequence[str]) -> dict[str, dict[str,
 
 
 def to_trec(
-    path: Path, rankings: Rankings, query_ids: Sequence[str], tag: str = "adaptiveembed"
+    path: str | Path, rankings: Rankings, query_ids: Sequence[str], tag: str = "adaptiveembed"
 ) -> None:
     """Write a TREC run file: lines ``query Q0 document rank score tag``, rank counted from 1."""
     _refuse_whitespace("tag", [tag])
     _refuse_whitespace("query id", query_ids)
     _refuse_whitespace("gallery id", rankings.gallery_ids)
     rows = _scored_docs(rankings, query_ids)
-    _write_lines(path, _trec_lines(rows, tag))
+    _write_lines(Path(path), _trec_lines(rows, tag))
 
 
 def qrels_to_ir_measures(query_ids: Sequence[str], relevant: Sequence[Sequence[str]]) -> list[Qrel]:
     """Every relevant item as one row of relevance 1."""
-    _check_query_ids(query_ids, len(relevant))
+    _check_relevant(query_ids, relevant)
     return [
         Qrel(query_id, doc_id)
         for query_id, doc_ids in zip(query_ids, relevant, strict=True)
@@ -78,19 +79,21 @@ def qrels_to_ranx(
     query_ids: Sequence[str], relevant: Sequence[Sequence[str]]
 ) -> dict[str, dict[str, int]]:
     """The dict of dicts from which ``ranx.Qrels`` is made: query id to document id to 1."""
-    _check_query_ids(query_ids, len(relevant))
+    _check_relevant(query_ids, relevant)
     return {
         query_id: dict.fromkeys(doc_ids, 1)
         for query_id, doc_ids in zip(query_ids, relevant, strict=True)
     }
 
 
-def qrels_to_trec(path: Path, query_ids: Sequence[str], relevant: Sequence[Sequence[str]]) -> None:
+def qrels_to_trec(
+    path: str | Path, query_ids: Sequence[str], relevant: Sequence[Sequence[str]]
+) -> None:
     """Write a TREC qrels file: lines ``query 0 document 1``."""
     rows = qrels_to_ir_measures(query_ids, relevant)
     _refuse_whitespace("query id", query_ids)
     _refuse_whitespace("gallery id", (row.doc_id for row in rows))
-    _write_lines(path, (f"{row.query_id} {row.iteration} {row.doc_id} 1" for row in rows))
+    _write_lines(Path(path), (f"{row.query_id} {row.iteration} {row.doc_id} 1" for row in rows))
 
 
 def strictly_falling(scores: TopScores) -> TopScores:
@@ -126,7 +129,14 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
+def _check_relevant(query_ids: Sequence[str], relevant: Sequence[Sequence[str]]) -> None:
+    _check_query_ids(query_ids, len(relevant))
+    for query_id, doc_ids in zip(query_ids, relevant, strict=True):
+        checked_ids(doc_ids, meaning=f"the relevant ids of query {query_id!r}")
+
+
 def _check_query_ids(query_ids: Sequence[str], needed: int) -> None:
+    checked_ids(query_ids, meaning="query ids")
     if len(query_ids) != needed:
         raise ShapeError(
             f"got {len(query_ids)} query ids for {needed} queries; give one id per query"

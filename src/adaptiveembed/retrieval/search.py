@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from adaptiveembed.errors import LayoutMismatchError, SettingError, ShapeError
+from adaptiveembed.errors import DtypeError, LayoutMismatchError, SettingError, ShapeError
 from adaptiveembed.retrieval.gallery import Gallery
 from adaptiveembed.retrieval.ranking import Rankings
 from adaptiveembed.retrieval.rows import query_sets
@@ -19,12 +19,13 @@ from adaptiveembed.structure.selection import Selection
 def search(gallery: Gallery, queries: CAES, k: int) -> Rankings:
     """The k items most similar to each query: ids, order and scores as if every pair were scored.
 
-    Equal scores are listed in gallery order. No score depends on the other queries, on the other
-    items or on the number of threads.
+    There are fewer than k where the gallery has fewer. Equal scores are listed in gallery order. No
+    score depends on the other queries, on the other items or on the number of threads.
     """
-    if k < 1:
-        raise SettingError(f"k is {k}; ask for at least one item")
+    _require_caes(queries)
+    _require_count(k)
     require_comparable_queries(gallery, queries.candidates)
+    k = min(k, len(gallery))
     indices = np.full((len(queries), k), -1, np.int64)
     scores = np.full((len(queries), k), -np.inf, np.float32)
     for selection, members in queries.buckets().items():
@@ -36,6 +37,7 @@ def search(gallery: Gallery, queries: CAES, k: int) -> Rankings:
 
 def score_gallery(gallery: Gallery, queries: CAES) -> ScoreArray32:
     """The canonical score of every query with every item, which search agrees with."""
+    _require_caes(queries)
     require_comparable_queries(gallery, queries.candidates)
     scores = np.empty((len(queries), len(gallery)), np.float32)
     for selection, members in queries.buckets().items():
@@ -55,6 +57,19 @@ def require_comparable_queries(gallery: Gallery, queries: CandidateSets) -> None
         raise ShapeError(
             f"query vectors have {queries.dim} dimensions and the gallery's {gallery.dim}; "
             f"embed both with one model"
+        )
+
+
+def _require_count(k: object) -> None:
+    if not isinstance(k, int) or k < 1:
+        raise SettingError(f"k is {k!r}; ask for a whole number of items, at least one")
+
+
+def _require_caes(queries: object) -> None:
+    if not isinstance(queries, CAES):
+        raise DtypeError(
+            f"search needs a CAES, got {type(queries).__name__}; let an allocator choose the "
+            f"selections, for example FixedAllocator(selection).allocate(candidates)"
         )
 
 

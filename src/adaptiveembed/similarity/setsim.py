@@ -27,8 +27,8 @@ from adaptiveembed.similarity.tiling import accumulation_type, assembled
 def setsim_matrix(queries: QuerySets, gallery: GallerySets) -> ScoreMatrix:
     """SetSim of every query set with every gallery set of unit vectors, in [-1, 1].
 
-    On the CPU, sets that ask for no gradient get the canonical score: its bits depend on the two
-    sets alone.
+    Lengths are not measured here: candidate sets are checked when they are made. On the CPU, sets
+    that ask for no gradient get the canonical score: its bits depend on the two sets alone.
     """
     require_comparable(queries, gallery)
     if needs_gradient(queries, gallery):
@@ -77,14 +77,8 @@ def require_comparable(queries: Tensor, gallery: Tensor) -> None:
 
 def require_same_space(queries: Tensor, gallery: Tensor) -> None:
     """Refuse sets whose vectors cannot be compared at all."""
-    for side, sets in (("query", queries), ("gallery", gallery)):
-        if sets.dim() != 3:
-            raise ShapeError(
-                f"{side} sets are [items, capacity, dim], got shape {tuple(sets.shape)}; "
-                f"add the missing axis with .unsqueeze(0)"
-            )
-        if not sets.is_floating_point():
-            raise DtypeError(f"{side} sets hold {sets.dtype}; convert them with .float()")
+    _require_sets("query", queries)
+    _require_sets("gallery", gallery)
     if queries.shape[2] != gallery.shape[2]:
         raise ShapeError(
             f"query vectors have {queries.shape[2]} dimensions and gallery vectors "
@@ -94,6 +88,25 @@ def require_same_space(queries: Tensor, gallery: Tensor) -> None:
         raise ShapeError(
             f"queries are on {queries.device} and the gallery on {gallery.device}; move one of them"
         )
+
+
+def _require_sets(side: str, sets: object) -> None:
+    if not isinstance(sets, Tensor):
+        raise DtypeError(
+            f"{side} sets are a tensor, got {type(sets).__name__}; use the .vectors of candidate "
+            f"sets, activate(candidates, selection), or torch.from_numpy(array)"
+        )
+    if sets.dim() != 3:
+        raise ShapeError(
+            f"{side} sets are [items, capacity, dim], got shape {tuple(sets.shape)}; "
+            f"add the missing axis with .unsqueeze(0)"
+        )
+    if 0 in sets.shape[1:]:
+        raise ShapeError(
+            f"{side} sets of shape {tuple(sets.shape)} hold no numbers; give at least one vector"
+        )
+    if not sets.is_floating_point():
+        raise DtypeError(f"{side} sets hold {sets.dtype}; convert them with .float()")
 
 
 def _canonical_matrix(queries: Tensor, gallery: Tensor) -> Tensor:

@@ -60,11 +60,11 @@ def pair_bytes(queries: Tensor, gallery: Tensor) -> int:
     kind = accumulation_type(queries, gallery)
     if kind == torch.float32 and queries.device.type == "cpu":
         return 2 * int(kind.itemsize) * rows * columns
-    # The dynamic program holds its largest layer three times, and all of its choices.
+    # The dynamic program holds its largest layer up to four times, and all of its choices.
     capacity = min(rows, columns, LARGEST_PLANNED)
     terms = max(comb(capacity, size) * size for size in range(1, capacity + 1))
     choices = 8 << capacity
-    return int(kind.itemsize) * (2 * rows * columns + 3 * terms) + choices
+    return int(kind.itemsize) * (2 * rows * columns + 4 * terms) + choices
 
 
 def accumulation_type(queries: Tensor, gallery: Tensor) -> torch.dtype:

@@ -58,12 +58,14 @@ def emit_walk(
 
 
 def emit_score(e: Emitter, total: ir.Value, capacity: int) -> ir.Value:
-    """The mean of an assignment's cosines, held in [-1, 1].
+    """The mean of an assignment's cosines, held in [-1, 1]; what is not a number stays so.
 
     Rounding may lift the cosine of equal vectors above 1.
     """
+    one, minus_one = e.constant(1.0), e.constant(-1.0)
     mean = e.builder.fdiv(total, e.constant(float(capacity)))
-    return e.greater(e.smaller(mean, e.constant(1.0)), e.constant(-1.0))
+    mean = e.builder.select(e.builder.fcmp_ordered(">", mean, one), one, mean)
+    return e.builder.select(e.builder.fcmp_ordered("<", mean, minus_one), minus_one, mean)
 
 
 def _value(e: Emitter, term: Term, values: list[ir.Value], cell: Cell) -> ir.Value:

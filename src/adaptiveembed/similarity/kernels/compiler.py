@@ -5,6 +5,7 @@ import ctypes
 import hashlib
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +16,9 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 Kernel: TypeAlias = Callable[..., int]
+_compiling = threading.Lock()
+"""LLVM's compilers are not made for two threads at once."""
+
 _DIGEST_SIZE = hashlib.sha256().digest_size
 
 Argument: TypeAlias = type[ctypes.c_void_p] | type[ctypes.c_int64]
@@ -35,10 +39,17 @@ def has_byte_product() -> bool:
 
 def compile_kernel(module: ir.Module, name: str, arguments: Sequence[Argument]) -> Kernel:
     """The named function of a module, as a callable that releases the interpreter while it runs."""
-    engine = _engine()
-    engine.add_object_file(llvm.ObjectFileRef.from_data(_object_code(str(module))))
-    address = engine.get_function_address(name)
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *arguments)(address)
+    with _compiling:
+        # An engine of its own: names are looked up in the whole engine.
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_machine())
+        engine.add_object_file(llvm.ObjectFileRef.from_data(_object_code(str(module))))
+        function = ctypes.CFUNCTYPE(ctypes.c_int64, *arguments)(engine.get_function_address(name))
+
+    def kernel(*values: int | None, engine: llvm.ExecutionEngine = engine) -> int:
+        # The code lives as long as the engine, which the default argument holds.
+        return int(function(*values))
+
+    return kernel
 
 
 @lru_cache(maxsize=1)
@@ -46,22 +57,15 @@ def _features() -> frozenset[str]:
     return frozenset(name for name, present in llvm.get_host_cpu_features().items() if present)
 
 
-@lru_cache(maxsize=1)
-def _machine() -> llvm.TargetMachine:
+def _new_machine() -> llvm.TargetMachine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
+    return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
         opt=3,
         jit=True,
     )
-
-
-@lru_cache(maxsize=1)
-def _engine() -> llvm.ExecutionEngine:
-    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
 
 
 def _object_code(source: str) -> bytes:
@@ -84,9 +88,10 @@ def _optimized(source: str) -> bytes:
     # The IR is vectorised by hand: the vectorisers would only cost time.
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     tuning.loop_vectorization = tuning.slp_vectorization = False
-    builder = llvm.create_pass_builder(_machine(), tuning)
+    machine = _new_machine()
+    builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
-    code: bytes = _machine().emit_object(module)
+    code: bytes = machine.emit_object(module)
     return code
 
 

@@ -64,6 +64,11 @@ class Scope:
     items: Integers
     num_threads: int
 
+    def __post_init__(self) -> None:
+        # Kernels read 64-bit numbers that lie in order; anything else would be a wild read.
+        assert self.items.dtype == np.int64
+        assert self.items.flags.c_contiguous
+
 
 @dataclass(frozen=True)
 class Panel:
