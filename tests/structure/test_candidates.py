@@ -129,9 +129,12 @@ def test_a_vector_that_is_not_of_unit_length_is_found_where_it_is():
         CandidateSets(unit_pairs(1.0, 1.0, 3.0), PAIR)
 
 
-def test_a_zero_vector_is_refused_as_not_of_unit_length():
-    with pytest.raises(NotNormalizedError, match="item 0, position 1 has length 0, needed is 1"):
-        CandidateSets(unit_pairs(0.0), PAIR)
+@pytest.mark.parametrize("make", [CandidateSets, CandidateSets.normalized])
+def test_a_zero_vector_is_told_that_no_scaling_helps(make):
+    with pytest.raises(
+        NotNormalizedError, match="item 1, position 1 is zero and has no direction; leave"
+    ):
+        make(unit_pairs(1.0, 0.0), PAIR)
 
 
 def test_finite_numbers_whose_squares_overflow_are_called_too_long_and_not_infinite():
@@ -181,11 +184,6 @@ def test_normalized_half_vectors_are_rounded_once():
     raw = torch.tensor([[[1.0, 3.0], [1.0, 7.0]]], dtype=torch.bfloat16)
     exact = raw.double() / raw.double().norm(dim=-1, keepdim=True)
     assert torch.equal(CandidateSets.normalized(raw, PAIR).vectors, exact.bfloat16())
-
-
-def test_normalized_refuses_a_vector_without_direction():
-    with pytest.raises(NotNormalizedError, match="item 1, position 1 is zero and has no direction"):
-        CandidateSets.normalized(unit_pairs(1.0, 0.0), PAIR)
 
 
 def test_normalized_passes_gradients_like_a_division_by_the_length():

@@ -52,6 +52,7 @@ class CandidateSets:
     layout: GroupLayout
 
     def __post_init__(self) -> None:
+        _require_tensor(self.vectors)
         _require_candidate_shape(self.vectors, self.layout)
         _require_supported_dtype(self.vectors)
         _require_unit_length(self.vectors)
@@ -59,6 +60,7 @@ class CandidateSets:
     @classmethod
     def normalized(cls, raw: Tensor, layout: GroupLayout) -> "CandidateSets":
         """Candidate sets in the directions of ``raw``, whose vectors may have any length but 0."""
+        _require_tensor(raw)
         _require_candidate_shape(raw, layout)
         _require_supported_dtype(raw)
         return cls(_scaled_to_unit_length(raw), layout)
@@ -108,6 +110,7 @@ class CAES:
     selections: tuple[Selection, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "selections", tuple(self.selections))
         if len(self.selections) != len(self.candidates):
             raise ShapeError(
                 f"got {len(self.selections)} selections for {len(self.candidates)} items; "
@@ -236,10 +239,17 @@ def _require_directions(largest: Tensor) -> None:
         raise NotFiniteError(_not_finite(item, position))
     if not largest.all():
         item, position = _first(largest == 0)
-        raise NotNormalizedError(
-            f"the vector at item {item}, position {position} is zero and has no direction; "
-            f"leave the item out or give it a vector"
-        )
+        raise NotNormalizedError(_no_direction(item, position))
+
+
+def _require_tensor(vectors: object) -> None:
+    if isinstance(vectors, Tensor):
+        return
+    convert = "torch.from_numpy" if isinstance(vectors, np.ndarray) else "torch.tensor"
+    raise DtypeError(
+        f"candidate sets hold a torch tensor, got {type(vectors).__name__}; "
+        f"convert with {convert}(vectors)"
+    )
 
 
 def _require_candidate_shape(vectors: Tensor, layout: GroupLayout) -> None:
@@ -286,6 +296,8 @@ def _length_error(
 ) -> NotFiniteError | NotNormalizedError:
     if not torch.isfinite(vector).all():
         return NotFiniteError(_not_finite(item, position))
+    if not vector.any():
+        return NotNormalizedError(_no_direction(item, position))
     length = float(torch.linalg.vector_norm(vector.double()))
     return NotNormalizedError(
         f"the vector at item {item}, position {position} has length {length:.6g}, needed is 1 "
@@ -297,6 +309,13 @@ def _not_finite(item: int, position: int) -> str:
     return (
         f"the vector at item {item}, position {position} holds NaN or infinity; "
         f"look for the cause in what made it, or leave the item out"
+    )
+
+
+def _no_direction(item: int, position: int) -> str:
+    return (
+        f"the vector at item {item}, position {position} is zero and has no direction; "
+        f"leave the item out or give it a vector"
     )
 
 

@@ -4,11 +4,12 @@ A candidate set is a row of positions. A layout cuts the row into ordered groups
 with sizes (4, 4) they are ``g0 z1 z2 z3 | g1 z4 z5 z6``. Only a prefix of a group is ever active.
 """
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, count
-from typing import NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 from adaptiveembed.errors import LayoutMismatchError, SettingError
 
@@ -31,6 +32,7 @@ class GroupLayout:
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", whole_numbers(self.sizes, meaning="group sizes"))
         if not self.sizes or min(self.sizes) < 1:
             raise SettingError(
                 f"a group layout needs at least one group and at least one position in each, "
@@ -111,6 +113,17 @@ def parse_sum(text: str, *, meaning: str) -> tuple[int, ...]:
     except ValueError:
         raise SettingError(
             f"{meaning} are written as whole numbers joined by '+', for example '4+4', got {text!r}"
+        ) from None
+
+
+def whole_numbers(values: Iterable[SupportsIndex], *, meaning: str) -> tuple[int, ...]:
+    """The values as a tuple of plain integers, so that equal ones are one key."""
+    try:
+        return tuple(int(operator.index(value)) for value in values)
+    except TypeError:
+        raise SettingError(
+            f"{meaning} are whole numbers, for example (4, 4), got {values!r}; a text such as "
+            f"'4+4' is read by parse"
         ) from None
 
 

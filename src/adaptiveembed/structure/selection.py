@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property, total_ordering
 
 from adaptiveembed.errors import LayoutMismatchError, UnknownSelectionError
-from adaptiveembed.structure.groups import GroupLayout, GroupPrefix, parse_sum
+from adaptiveembed.structure.groups import GroupLayout, GroupPrefix, parse_sum, whole_numbers
 
 
 @total_ordering
@@ -22,6 +22,8 @@ class Selection:
     prefix_lengths: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        lengths = whole_numbers(self.prefix_lengths, meaning="prefix lengths")
+        object.__setattr__(self, "prefix_lengths", lengths)
         self._require_a_length_per_group()
         self._require_lengths_within_groups()
         if not any(self.prefix_lengths):

@@ -37,6 +37,8 @@ class SelectionSpace:
     edges: tuple[Expansion, ...]
 
     def __post_init__(self) -> None:
+        # Equal spaces are equal however their edges were listed.
+        object.__setattr__(self, "edges", tuple(Expansion(*edge) for edge in self.edges))
         self._require_one_layout()
         self._require_growth()
         self._require_distinct_edges()

@@ -1,0 +1,48 @@
+"""What users get who pass lists for tuples, or arrays for tensors."""
+
+from tests.plain import check_answers
+
+NOT_WHOLE = (
+    "SettingError: {} are whole numbers, for example (4, 4), got {}; a text such as '4+4' {}"
+)
+
+
+def not_whole(meaning, given):
+    return NOT_WHOLE.format(meaning, given, "is read by parse")
+
+
+def no_tensor(given, remedy):
+    wrong = f"candidate sets hold a torch tensor, got {given}"
+    return f"DtypeError: {wrong}; convert with {remedy}(vectors)"
+
+
+def test_lists_and_other_integers_make_the_same_keys_as_tuples():
+    check_answers(
+        {
+            "{ae.GroupLayout([2, np.int32(2)]): 'found'}[layout]": "found",
+            "{ae.Selection(ae.GroupLayout([2, 2]), [1, 1]): 'found'}[selection]": "found",
+            "ae.Selection(layout, np.array([1, 0])).prefix_lengths": "(1, 0)",
+            "ae.CAES(text, [selection] * 5).selections == (selection,) * 5": "True",
+            "ae.SelectionSpace(layout, selection, [(selection, ae.Selection(layout, (2, 1)))])"
+            " == ae.SelectionSpace(layout, selection, ((selection, ae.Selection(layout, (2, 1))),))"
+            "": "True",
+        }
+    )
+
+
+def test_wrong_kinds_are_answered_by_what_to_do():
+    check_answers(
+        {
+            "ae.GroupLayout((2.5, 1))": not_whole("group sizes", "(2.5, 1)"),
+            "ae.GroupLayout('4+4')": not_whole("group sizes", "'4+4'"),
+            "ae.GroupLayout(8)": not_whole("group sizes", "8"),
+            "ae.Selection(layout, (1.0, 1))": not_whole("prefix lengths", "(1.0, 1)"),
+            "ae.Selection(layout, '1+1')": not_whole("prefix lengths", "'1+1'"),
+            "ae.CandidateSets(text.numpy(), layout)": no_tensor("ndarray", "torch.from_numpy"),
+            "ae.CandidateSets.normalized(text.numpy(), layout)": no_tensor(
+                "ndarray", "torch.from_numpy"
+            ),
+            "ae.CandidateSets([[[1.0]]], layout)": no_tensor("list", "torch.tensor"),
+            "ae.CandidateSets.normalized([[[1.0]]], layout)": no_tensor("list", "torch.tensor"),
+        }
+    )
