@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptiveembed.allocation.oracle import OracleAllocator, oracle_choice
-from adaptiveembed.errors import SettingError, ShapeError
+from adaptiveembed.errors import DtypeError, SettingError, ShapeError
 from adaptiveembed.metrics.measures import average_precision
 from adaptiveembed.retrieval.gallery import Gallery
 from adaptiveembed.retrieval.rank_table import rank_table
@@ -116,6 +116,19 @@ def test_no_fixed_selection_beats_the_oracle_on_any_query(oracle, gallery_and_qu
 def test_the_oracle_answers_only_the_queries_whose_positives_it_knows(oracle, gallery_and_queries):
     with pytest.raises(ShapeError, match="positives of 12 queries and was asked about 5"):
         oracle.allocate(gallery_and_queries[1][:5])
+
+
+def test_positives_of_another_integer_kind_give_the_same_choice(oracle, gallery_and_queries):
+    gallery, queries = gallery_and_queries
+    twin = OracleAllocator(oracle.space, gallery, oracle.positives.astype(np.int32))
+    assert twin.allocate(queries).selections == oracle.allocate(queries).selections
+
+
+def test_positives_that_are_no_table_of_indices_are_refused_when_the_oracle_is_made(oracle):
+    with pytest.raises(DtypeError, match="whole numbers, got float64"):
+        OracleAllocator(oracle.space, oracle.gallery, oracle.positives * 1.0)
+    with pytest.raises(ShapeError, match=r"two axes, .* got shape \(12,\)"):
+        OracleAllocator(oracle.space, oracle.gallery, oracle.positives[:, 0])
 
 
 @pytest.mark.parametrize("save", [pickle.dumps, copy.copy, copy.deepcopy])

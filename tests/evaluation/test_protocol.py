@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from adaptiveembed.errors import (
+    DtypeError,
     DuplicateIdError,
     EmptyBatchError,
     LayoutMismatchError,
@@ -87,6 +88,25 @@ def test_a_positive_index_outside_of_the_gallery_is_refused(gallery, index):
         RetrievalTask(TEXT_TO_IMAGE, ("q",), candidate_sets(1), gallery, np.array([[index]]))
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint64])
+def test_positives_of_any_integer_kind_are_the_same_positives(gallery, kind):
+    positives = np.array([[2]], dtype=kind)
+    made = RetrievalTask(TEXT_TO_IMAGE, ("q",), candidate_sets(1), gallery, positives)
+    assert (made.positives.dtype, made.positives.tolist()) == (np.int64, [[2]])
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.bool_])
+def test_positives_that_are_not_whole_are_refused(gallery, kind):
+    positives = np.array([[1]], dtype=kind)
+    with pytest.raises(DtypeError, match=f"whole numbers, got {np.dtype(kind)}; give the indices"):
+        RetrievalTask(TEXT_TO_IMAGE, ("q",), candidate_sets(1), gallery, positives)
+
+
+def test_positives_without_an_axis_of_queries_are_refused(gallery):
+    with pytest.raises(ShapeError, match=r"got shape \(1,\); .* needs positives\[:, None\]"):
+        RetrievalTask(TEXT_TO_IMAGE, ("q",), candidate_sets(1), gallery, np.array([0]))
+
+
 def test_a_query_with_nothing_but_padding_is_refused(gallery):
     with pytest.raises(EmptyBatchError, match="query 'q' has no positive"):
         RetrievalTask(TEXT_TO_IMAGE, ("q",), candidate_sets(1), gallery, np.array([[-1, -1]]))
@@ -112,3 +132,15 @@ def test_queries_outside_of_the_pairs_are_refused_with_the_remedy():
     pairs = candidate_sets(2), candidate_sets(2)
     with pytest.raises(UnknownIdError, match=r"'q'.*training prefix and of the query split"):
         full_gallery(["a", "b"], *pairs, ["q"], TEXT_TO_IMAGE)
+
+
+def test_a_text_is_not_taken_for_a_list_of_ids(gallery):
+    pairs = candidate_sets(2), candidate_sets(2)
+    with pytest.raises(DtypeError, match=r"^ids are a list .* text 'ab'; use \['ab'\]"):
+        full_gallery("ab", *pairs, ["a"], TEXT_TO_IMAGE)
+    with pytest.raises(DtypeError, match=r"^query ids are a list .* text 'ab'"):
+        full_gallery(["a", "b"], *pairs, "ab", TEXT_TO_IMAGE)
+    with pytest.raises(DtypeError, match=r"^query ids are a list .* text 'ab'"):
+        task(gallery, query_ids="ab")
+    with pytest.raises(DtypeError, match=r"relevant ids of query 1 .* text 'b'; use \['b'\]"):
+        task(gallery, relevant=(("a",), "b"))

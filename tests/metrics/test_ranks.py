@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptiveembed.errors import (
+    DtypeError,
     DuplicateIdError,
     EmptyBatchError,
     NotFiniteError,
@@ -165,3 +166,22 @@ def test_a_positive_named_twice_is_refused():
 def test_every_query_needs_a_row_of_positives():
     with pytest.raises(ShapeError, match="scores of 2 queries and positives of 3; give one row"):
         ranks_of_positives(np.zeros((2, 4)), np.array([[0], [1], [2]]))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint64])
+def test_positives_of_any_integer_kind_have_the_same_ranks(kind):
+    scores, positives = np.array([[0.1, 0.9, 0.5]]), np.array([[0, 2]], dtype=kind)
+    assert ranks_of_positives(scores, positives).tolist() == [[2, 3]]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.bool_])
+def test_positives_that_are_not_whole_are_refused(kind):
+    with pytest.raises(DtypeError, match=f"whole numbers, got {np.dtype(kind)}; give the indices"):
+        ranks_of_positives(np.zeros((1, 3)), np.array([[1]], dtype=kind))
+
+
+def test_positives_without_an_axis_of_queries_are_refused():
+    with pytest.raises(
+        ShapeError, match=r"\[queries, positives\], got shape \(1,\); .*\[:, None\]"
+    ):
+        ranks_of_positives(np.zeros((1, 3)), np.array([1]))

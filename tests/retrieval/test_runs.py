@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptiveembed.errors import DuplicateIdError, SettingError, ShapeError
+from adaptiveembed.errors import DtypeError, DuplicateIdError, SettingError, ShapeError
 from adaptiveembed.retrieval.ranking import Rankings
 from adaptiveembed.retrieval.runs import (
     Qrel,
@@ -111,3 +111,29 @@ def test_query_ids_must_be_one_per_query_and_distinct():
         to_ranx(rankings([[0.5], [0.5]]), ["q", "q"])
     with pytest.raises(DuplicateIdError, match="query id 'q' is given twice"):
         qrels_to_ranx(["q", "q"], [["a"], ["b"]])
+
+
+def test_a_path_may_be_a_text(tmp_path):
+    to_trec(str(tmp_path / "run"), rankings([[0.5]]), ["q"])
+    qrels_to_trec(str(tmp_path / "qrels"), ["q"], [["d0"]])
+    assert (tmp_path / "run").read_text() == "q Q0 d0 1 0.5 adaptiveembed\n"
+    assert (tmp_path / "qrels").read_text() == "q 0 d0 1\n"
+
+
+def test_refused_query_ids_leave_no_file(tmp_path):
+    for wrong in (["q"], "ab"):
+        with pytest.raises((ShapeError, DtypeError)):
+            to_trec(tmp_path / "run", rankings([[0.5], [0.5]]), wrong)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("export", [to_ranx, to_ir_measures])
+def test_the_letters_of_a_text_are_not_taken_for_query_ids(export):
+    with pytest.raises(DtypeError, match=r"query ids are a list of texts, got the text 'ab'"):
+        export(rankings([[0.5], [0.5]]), "ab")
+
+
+@pytest.mark.parametrize("export", [qrels_to_ranx, qrels_to_ir_measures])
+def test_the_letters_of_a_text_are_not_taken_for_relevant_ids(export):
+    with pytest.raises(DtypeError, match=r"relevant ids of query 'q' .* text 'd0'; use \['d0'\]"):
+        export(["q"], ["d0"])

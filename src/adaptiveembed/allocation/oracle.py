@@ -12,9 +12,10 @@ import numpy as np
 
 from adaptiveembed.errors import SettingError, ShapeError
 from adaptiveembed.metrics.measures import average_precision
+from adaptiveembed.metrics.ranks import checked_positives
 from adaptiveembed.retrieval.gallery import Gallery
 from adaptiveembed.retrieval.rank_table import rank_table
-from adaptiveembed.shapes import Positives, QueryIndices, RankTable
+from adaptiveembed.shapes import QueryIndices, RankTable
 from adaptiveembed.structure.candidates import CAES, CandidateSets
 from adaptiveembed.structure.selection import Selection
 from adaptiveembed.structure.space import SelectionSpace
@@ -34,7 +35,10 @@ class OracleAllocator:
 
     space: SelectionSpace
     gallery: Gallery
-    positives: Positives
+    positives: np.ndarray  # not a named shape: the errors below say what to do
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "positives", checked_positives(self.positives))
 
     def allocate(self, candidates: CandidateSets) -> CAES:
         if len(candidates) != len(self.positives):

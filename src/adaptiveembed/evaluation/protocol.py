@@ -13,10 +13,12 @@ from adaptiveembed.errors import (
     ShapeError,
     UnknownIdError,
 )
+from adaptiveembed.metrics.ranks import checked_positives
 from adaptiveembed.retrieval.gallery import Gallery
 from adaptiveembed.shapes import GalleryIndices, Positives
 from adaptiveembed.structure.candidates import CandidateSets
 from adaptiveembed.structure.direction import Direction
+from adaptiveembed.structure.ids import checked_ids
 
 PADDING = -1
 """Gallery index that fills the positives of a query with fewer of them than another has."""
@@ -34,9 +36,11 @@ class RetrievalTask:
     query_ids: tuple[str, ...]
     queries: CandidateSets
     gallery: Gallery
-    positives: Positives
+    positives: np.ndarray  # not a named shape: the errors below say what to do
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "query_ids", checked_ids(self.query_ids, meaning="query ids"))
+        object.__setattr__(self, "positives", checked_positives(self.positives))
         _check_queries(self)
         _check_fits_gallery(self)
         _check_positives(self)
@@ -52,7 +56,8 @@ class RetrievalTask:
     ) -> "RetrievalTask":
         """The task in which each query should find the gallery items with its ``relevant`` ids."""
         positives = positive_indices(relevant, gallery)
-        return cls(direction, tuple(query_ids), queries, gallery, positives)
+        ids = checked_ids(query_ids, meaning="query ids")
+        return cls(direction, ids, queries, gallery, positives)
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -66,8 +71,7 @@ class RetrievalTask:
 
 def positive_indices(relevant: Sequence[Sequence[str]], gallery: Gallery) -> Positives:
     """Gallery indices [queries, positives] of each query's relevant ids, filled with -1."""
-    for query, ids in enumerate(relevant):
-        _check_relevant(query, ids)
+    relevant = [_checked_relevant(query, ids) for query, ids in enumerate(relevant)]
     counts = [len(ids) for ids in relevant]
     positives = np.full((len(counts), max(counts, default=1)), PADDING, dtype=np.int64)
     found = gallery.indices_of([one for ids in relevant for one in ids])
@@ -88,16 +92,18 @@ def full_gallery(
     is every pair, training prefix and query split alike; the queries are those of ``query_ids``,
     and the one positive of each is its own counterpart.
     """
-    sides = (Gallery.from_candidates(tuple(ids), one) for one in (source, target))
-    source_gallery, target_gallery = sides
+    pairs, asked = checked_ids(ids), checked_ids(query_ids, meaning="query ids")
+    source_gallery, target_gallery = (
+        Gallery.from_candidates(pairs, one) for one in (source, target)
+    )
     return (
-        _counterparts(direction, query_ids, source_gallery, target_gallery),
-        _counterparts(direction.reversed, query_ids, target_gallery, source_gallery),
+        _counterparts(direction, asked, source_gallery, target_gallery),
+        _counterparts(direction.reversed, asked, target_gallery, source_gallery),
     )
 
 
 def _counterparts(
-    direction: Direction, query_ids: Sequence[str], queries: Gallery, gallery: Gallery
+    direction: Direction, query_ids: tuple[str, ...], queries: Gallery, gallery: Gallery
 ) -> RetrievalTask:
     """Every query of these ids, taken from its own gallery, should find its id in the other."""
     asked = queries.candidates(_indices_of_queries(query_ids, queries))
@@ -105,9 +111,9 @@ def _counterparts(
     return RetrievalTask.from_relevant(direction, query_ids, asked, gallery, relevant)
 
 
-def _indices_of_queries(query_ids: Sequence[str], pairs: Gallery) -> GalleryIndices:
+def _indices_of_queries(query_ids: tuple[str, ...], pairs: Gallery) -> GalleryIndices:
     try:
-        return pairs.indices_of(tuple(query_ids))
+        return pairs.indices_of(query_ids)
     except UnknownIdError as error:
         raise UnknownIdError(
             f"{error} (the queries of a full-gallery evaluation are pairs of its gallery; pass "
@@ -115,7 +121,8 @@ def _indices_of_queries(query_ids: Sequence[str], pairs: Gallery) -> GalleryIndi
         ) from error
 
 
-def _check_relevant(query: int, ids: Sequence[str]) -> None:
+def _checked_relevant(query: int, relevant: Sequence[str]) -> tuple[str, ...]:
+    ids = checked_ids(relevant, meaning=f"the relevant ids of query {query} (counted from 0)")
     if not ids:
         raise EmptyBatchError(
             f"query {query} (counted from 0) has no relevant id; give at least one, or leave the "
@@ -125,6 +132,7 @@ def _check_relevant(query: int, ids: Sequence[str]) -> None:
         raise DuplicateIdError(
             f"query {query} (counted from 0) names a relevant id twice: {list(ids)}; name each once"
         )
+    return ids
 
 
 def _check_queries(task: RetrievalTask) -> None:

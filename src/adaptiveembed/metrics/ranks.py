@@ -14,6 +14,7 @@ others are filled up with 0 at the end.
 import numpy as np
 
 from adaptiveembed.errors import (
+    DtypeError,
     DuplicateIdError,
     EmptyBatchError,
     NotFiniteError,
@@ -30,11 +31,13 @@ from adaptiveembed.shapes import (
 )
 
 
-def ranks_of_positives(scores: ScoreArray, positives: Positives) -> Ranks:
+def ranks_of_positives(scores: ScoreArray, positives: np.ndarray) -> Ranks:
     """The pessimistic ranks of each query's positives among all items.
 
-    ``positives`` holds indices of items, filled up with -1 where a query has fewer.
+    ``positives`` [queries, positives] holds indices of items, filled up with -1 where a query has
+    fewer.
     """
+    positives = checked_positives(positives)
     _require_usable(scores, positives)
     valid = positives >= 0
     positive_scores = np.take_along_axis(scores, np.where(valid, positives, 0), axis=1)
@@ -70,6 +73,26 @@ def _relevant_at_least(positive_scores: PositiveScores, valid: PositiveMask) -> 
         at_least = positive_scores[..., other, None] >= positive_scores
         counts += at_least & valid[..., other, None]
     return counts
+
+
+def checked_positives(positives: object) -> Positives:
+    """The positives of any kind of integer as int64 [queries, positives]."""
+    if not isinstance(positives, np.ndarray):
+        raise DtypeError(
+            f"positives are a numpy array of integers, got {type(positives).__name__}; "
+            f"convert with np.asarray(positives)"
+        )
+    if positives.dtype.kind not in "iu":
+        raise DtypeError(
+            f"positives are whole numbers, got {positives.dtype}; "
+            f"give the indices of each query's positives as np.int64"
+        )
+    if positives.ndim != 2:
+        raise ShapeError(
+            f"positives have two axes, [queries, positives], got shape {positives.shape}; "
+            f"one positive per query needs positives[:, None]"
+        )
+    return positives.astype(np.int64, copy=False)
 
 
 def _require_usable(scores: ScoreArray, positives: Positives) -> None:

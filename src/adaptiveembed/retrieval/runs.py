@@ -58,6 +58,7 @@ def to_trec(
     path: str | Path, rankings: Rankings, query_ids: Sequence[str], tag: str = "adaptiveembed"
 ) -> None:
     """Write a TREC run file: lines ``query Q0 document rank score tag``, rank counted from 1."""
+    _check_query_ids(query_ids, len(rankings))  # before there is a file
     _refuse_whitespace("tag", [tag])
     _refuse_whitespace("query id", query_ids)
     _refuse_whitespace("gallery id", rankings.gallery_ids)
