@@ -139,6 +139,22 @@ def test_methods_are_named_by_themselves_unless_told():
     assert evaluate(tasks, EveryThird(), "third").method == "third"
 
 
+def test_a_mapping_may_give_every_direction_a_selection_of_its_own():
+    forward, backward = both_directions()
+    small, large = Selection.parse("1+0", LAYOUT), Selection.parse("2+1", LAYOUT)
+    chosen = {forward.direction: small, backward.direction: FixedAllocator(large)}
+    evaluation = evaluate([forward, backward], chosen)
+    for result, own in zip(evaluation.directions, (small, large), strict=True):
+        assert set(result.selections) == {own}
+        assert result.gallery_vectors_stored == own.capacity
+    assert evaluation.method == "fixed 1+0, fixed 2+1"
+
+
+def test_a_method_that_serves_both_directions_is_named_once():
+    allocators = {task.direction: EveryThird() for task in both_directions()}
+    assert evaluate(both_directions(), allocators).method == "EveryThird"
+
+
 def test_no_task_is_refused():
     with pytest.raises(EmptyBatchError, match="at least one retrieval task"):
         evaluate([], Selection.full(LAYOUT))

@@ -22,7 +22,7 @@ from adaptiveembed.structure.direction import Direction
 from adaptiveembed.structure.selection import Selection
 from adaptiveembed.structure.space import SelectionSpace
 
-AllocatorPerDirection = Mapping[Direction, Allocator]
+AllocatorPerDirection = Mapping[Direction, Allocator | Selection]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +58,15 @@ def evaluate(
 ) -> Evaluation:
     """How well the tasks' queries are answered under the selections that the allocator gives them.
 
-    A selection stands for the allocator that gives it to everyone, a mapping for one allocator per
-    direction. ``method`` is the name in reports; without one, a fixed selection is named by itself
-    and an allocator by its class.
+    A selection stands for the allocator that gives it to everyone, a mapping for one allocator or
+    selection per direction. ``method`` is the name in reports; without one, a fixed selection is
+    named by itself and an allocator by its class.
     """
     _require_tasks(tasks)
     allocators = [_allocator_for(task.direction, allocator) for task in tasks]
     results = tuple(map(_evaluate_task, tasks, allocators))
-    return Evaluation(method or _method_name(allocators[0]), results)
+    names = dict.fromkeys(map(_method_name, allocators))
+    return Evaluation(method or ", ".join(names), results)
 
 
 def evaluate_every_selection(task: RetrievalTask, space: SelectionSpace) -> SelectionRanks:
@@ -172,13 +173,27 @@ def _allocator_for(
     if isinstance(allocator, Selection):
         return FixedAllocator(allocator)
     if not isinstance(allocator, Mapping):
+        _require_allocator(allocator)
         return allocator
     if direction not in allocator:
         raise SettingError(
             f"no allocator was given for direction {direction}; the mapping has "
             f"{', '.join(map(str, allocator)) or 'none'}, add one for every task"
         )
-    return allocator[direction]
+    return _allocator_for(direction, allocator[direction])
+
+
+def _require_allocator(given: object) -> None:
+    if isinstance(given, str):
+        raise SettingError(
+            f"an allocator or a selection is needed, got the text {given!r}; "
+            f"use Selection.parse({given!r}, layout)"
+        )
+    if not isinstance(given, Allocator):
+        raise SettingError(
+            f"an allocator or a selection is needed, got {given!r}; give a Selection, a mapping by "
+            "direction, or an object whose method allocate returns a CAES"
+        )
 
 
 def _method_name(allocator: Allocator) -> str:
@@ -195,6 +210,11 @@ def _require_all_allocated(task: RetrievalTask, caes: CAES) -> None:
         )
 
 
-def _require_tasks(tasks: Sequence[object]) -> None:
+def _require_tasks(tasks: object) -> None:
+    if not isinstance(tasks, Sequence):
+        raise SettingError(
+            f"a list of tasks or tables is needed, got {type(tasks).__name__}; "
+            "put it in a list, also a single one"
+        )
     if not tasks:
         raise EmptyBatchError("nothing was given to evaluate; give at least one retrieval task")
