@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from adaptiveembed.cli import main
+from adaptiveembed.cli import main, program
 from adaptiveembed.evaluation.report import TIE_RULE
 
 SMALL = ["demo", "--items", "60", "--seed", "3"]
@@ -53,6 +53,10 @@ def test_away_from_a_terminal_the_output_is_plain_and_fits(capsys):
 def test_equal_seeds_show_the_same_and_another_seed_does_not(capsys):
     assert shown(capsys) == shown(capsys)
     assert shown(capsys) != shown(capsys, "--seed", "4")
+
+
+def test_the_largest_seed_works(capsys):
+    assert "oracle of 20" in shown(capsys, "--seed", str(program.LARGEST_SEED))
 
 
 def test_output_holds_the_report_and_a_run_and_judgements_for_each_direction(capsys, tmp_path):

@@ -51,12 +51,27 @@ def test_every_command_has_an_example(capsys):
         assert f"\n  adaptiveembed {command}" in text
 
 
-@pytest.mark.parametrize("items", ["29", "-5", "many", "3.5"])
-def test_a_wrong_number_of_items_is_refused_by_value(capsys, items):
+@pytest.mark.parametrize(
+    ("option", "given", "bounds"),
+    [
+        *(
+            ("--items", given, "30 to 1000000")
+            for given in ("29", "-5", "many", "3.5", "", "1000001", "99999999999", "9" * 5000)
+        ),
+        *(
+            ("--seed", given, f"0 to {2**63 - 1}")
+            for given in ("-1", "1.0", "x", str(2**63), "99999999999999999999", "9" * 5000)
+        ),
+    ],
+)
+def test_a_number_out_of_bounds_is_refused_by_value(capsys, option, given, bounds):
     with pytest.raises(SystemExit) as leaving:
-        main(["demo", "--items", items])
+        main(["demo", f"{option}={given}"])
     assert leaving.value.code == 2
-    assert f"'{items}' is not a whole number from 30" in capsys.readouterr().err
+    assert f"'{given}' is not a whole number from {bounds}\n" in capsys.readouterr().err
+
+
+NO_MEMORY = "adaptiveembed: error: not enough memory for so many items; give fewer --items\n"
 
 
 def failing_with(error):
@@ -71,6 +86,8 @@ def failing_with(error):
     [
         (KeyboardInterrupt(), 130, "adaptiveembed: interrupted\n"),
         (SettingError("it is 3; give 4"), 1, "adaptiveembed: error: it is 3; give 4\n"),
+        (MemoryError(), 1, NO_MEMORY),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"), 1, NO_MEMORY),
         (OSError(28, "No space left"), 1, "adaptiveembed: error: [Errno 28] No space left\n"),
     ],
 )
@@ -80,7 +97,16 @@ def test_a_failure_is_one_line_and_its_own_status(capsys, monkeypatch, error, st
     assert capsys.readouterr().err == line
 
 
-def test_a_mistake_of_ours_is_not_disguised_as_a_mistake_of_the_user(monkeypatch):
-    monkeypatch.setattr(program, "_demo", failing_with(ZeroDivisionError()))
-    with pytest.raises(ZeroDivisionError):
+@pytest.mark.parametrize("error", [ZeroDivisionError(), RuntimeError("shapes do not fit")])
+def test_a_mistake_of_ours_is_not_disguised_as_a_mistake_of_the_user(monkeypatch, error):
+    monkeypatch.setattr(program, "_demo", failing_with(error))
+    with pytest.raises(type(error)):
         main(["demo"])
+
+
+def test_torch_is_understood_when_it_has_no_memory(capsys, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(program, "_demo", lambda _arguments: torch.empty(1 << 50))
+    assert main(["demo"]) == 1
+    assert capsys.readouterr().err == NO_MEMORY

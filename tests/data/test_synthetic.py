@@ -80,3 +80,9 @@ def test_no_item_at_all_is_refused():
 def test_a_setting_that_cannot_work_is_refused_by_name_and_value(name, value):
     with pytest.raises(SettingError, match=f"{name} is {value}"):
         SyntheticSettings(**{name: value})
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 10**20])
+def test_a_seed_that_no_generator_takes_is_refused_by_value(seed):
+    with pytest.raises(SettingError, match=rf"seed is {seed}; give a whole number from 0 to \d+"):
+        synthetic_pairs(3, seed=seed)

@@ -4,7 +4,7 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from adaptiveembed import __version__
@@ -13,6 +13,8 @@ from adaptiveembed.errors import AdaptiveEmbedError
 INTERRUPTED = 130
 """Exit status after Ctrl-C, by the convention of shells."""
 SMALLEST_DEMO = 30
+LARGEST_DEMO = 1_000_000
+LARGEST_SEED = 2**63 - 1
 
 ABOUT = """\
 Search text, images, video and audio with as many vectors as each query needs.
@@ -80,6 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except (AdaptiveEmbedError, OSError) as error:
         return _fail(f"error: {error}", 1)
+    except (MemoryError, RuntimeError) as error:
+        if not _is_lack_of_memory(error):
+            raise
+        return _fail("error: not enough memory for so many items; give fewer --items", 1)
     return 0
 
 
@@ -106,14 +112,14 @@ def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
     demo.add_argument(
         "--items",
-        type=_at_least_the_smallest_demo,
+        type=_whole_number(SMALLEST_DEMO, LARGEST_DEMO),
         default=3000,
         metavar="NUMBER",
         help="how many pairs there are, a third of them queries (default: %(default)s)",
     )
     demo.add_argument(
         "--seed",
-        type=int,
+        type=_whole_number(0, LARGEST_SEED),
         default=0,
         metavar="NUMBER",
         help="which items are made; equal seeds give equal reports (default: %(default)s)",
@@ -126,16 +132,27 @@ def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
 
 
-def _at_least_the_smallest_demo(text: str) -> int:
-    if not text.isdecimal() or int(text) < SMALLEST_DEMO:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {SMALLEST_DEMO}")
-    return int(text)
+def _whole_number(least: int, most: int) -> Callable[[str], int]:
+    """A type of argument: whole numbers within bounds."""
+
+    def read(text: str) -> int:
+        # more digits than the bound has are not read, for Python refuses thousands of them
+        if text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
+
+    return read
 
 
 def _demo(arguments: argparse.Namespace) -> None:
     from adaptiveembed.cli.demo import DemoSettings, show_demo
 
     show_demo(DemoSettings(arguments.items, arguments.seed, arguments.output))
+
+
+def _is_lack_of_memory(error: Exception) -> bool:
+    # torch says so in the words of its allocator only
+    return isinstance(error, MemoryError) or "can't allocate memory" in f"{error}"
 
 
 def _fail(message: str, status: int) -> int:

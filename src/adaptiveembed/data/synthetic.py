@@ -23,6 +23,9 @@ from adaptiveembed.errors import SettingError
 from adaptiveembed.structure.candidates import CandidateSets
 from adaptiveembed.structure.groups import PAPER_LAYOUT, GroupLayout
 
+LARGEST_SEED = 2**63 - 1
+"""What fits into the signed 64-bit integer that torch takes."""
+
 
 @dataclass(frozen=True)
 class SyntheticSettings:
@@ -54,6 +57,7 @@ def synthetic_pairs(
 
     Equal arguments give equal sets.
     """
+    _check_seed(seed)
     settings = settings or SyntheticSettings()
     generator = torch.Generator().manual_seed(seed)
     crowds = _crowds(num_items, settings, generator)
@@ -122,6 +126,11 @@ def _view(
     # divided by the square root of dim, one unit of noise is as long as the meaning itself
     own = torch.randn(meaning.shape, generator=generator) / meaning.shape[-1] ** 0.5
     return CandidateSets.normalized(meaning + noise.unsqueeze(-1) * own, layout)
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed <= LARGEST_SEED:
+        raise SettingError(f"seed is {seed}; give a whole number from 0 to {LARGEST_SEED}")
 
 
 def _check_settings(settings: SyntheticSettings) -> None:
