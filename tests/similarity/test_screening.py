@@ -102,3 +102,14 @@ def test_rounding_that_takes_its_utmost_from_a_score_loses_no_pair(capacity, tur
     for item in range(len(items)):
         _, places = screened(sets, scope, np.ascontiguousarray(scores[:, item]))
         assert np.count_nonzero(places == item) == len(sets)
+
+
+@pytest.mark.parametrize("dim", [840, 881, 1821, 2008, 4016])
+def test_rounding_of_long_sums_loses_no_pair(dim):
+    # Codes lose nothing of equal entries. In these dimensions the canonical sum is lifted by 3e-6.
+    query = np.full((1, 1, dim), dim**-0.5, np.float32)
+    item = query.copy()
+    item[..., -(dim // 10) :] *= -1
+    scope = Scope(StoredVectors(item), (0,), np.arange(1), 1)
+    threshold = score_matrix(query, scope)[0]
+    assert len(screened(query, scope, threshold)[0]) == 1
