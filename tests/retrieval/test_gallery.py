@@ -13,6 +13,7 @@ from adaptiveembed.errors import (
     DuplicateIdError,
     EmptyBatchError,
     GalleryFormatError,
+    NotFiniteError,
     NotNormalizedError,
     ShapeError,
     UnknownIdError,
@@ -58,14 +59,14 @@ def test_candidates_come_back_as_they_were_given(dtype):
 
 def test_vectors_lie_by_position():
     candidates = CandidateSets(unit_sets(5, 8, 6), PAPER_LAYOUT)
-    made = Gallery.from_candidates("abcde", candidates)
+    made = Gallery.from_candidates(tuple("abcde"), candidates)
     np.testing.assert_array_equal(made.rows, candidates.vectors.permute(1, 0, 2))
     assert made.rows.flags.c_contiguous
 
 
 def test_bfloat16_becomes_float32_of_unit_length():
     candidates = CandidateSets(unit_sets(5, 2, 64, dtype=torch.bfloat16), PAIR)
-    made = Gallery.from_candidates("abcde", candidates)
+    made = Gallery.from_candidates(tuple("abcde"), candidates)
     assert made.rows.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(made.rows, axis=-1), 1, rtol=0, atol=1e-6)
     directions = torch.nn.functional.normalize(candidates.vectors.float(), dim=-1)
@@ -415,7 +416,12 @@ def test_rows_that_do_not_lie_in_order_are_refused():
 )
 @pytest.mark.filterwarnings("ignore:invalid value encountered in multiply")  # zero times infinity
 def test_vectors_that_are_not_of_unit_length_are_refused(factor, dtype):
-    with pytest.raises(NotNormalizedError, match=r"item 2 at position 1 has length .*; use Candid"):
+    kind, rest = NotNormalizedError, "has length .*; use Candid"
+    if factor == 0:
+        rest = "is zero and has no direction; leave"
+    elif not np.isfinite(factor):
+        kind, rest = NotFiniteError, "holds NaN or infinity; look for the cause"
+    with pytest.raises(kind, match=f"item 2 at position 1 {rest}"):
         made_of(rows_with((1, 2, factor), dtype=dtype))
 
 

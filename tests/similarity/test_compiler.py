@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from adaptiveembed.similarity import setsim_matrix
+from adaptiveembed.similarity.kernels.matching import totals_kernel
 
 PROGRAM = """
 import torch
@@ -70,3 +72,42 @@ def test_a_damaged_kernel_is_compiled_again(filled_cache, tmp_path):
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(path.read_bytes()[:-100])
     assert scores_of_a_new_process(tmp_path) == first
+
+
+FIRST_CALLS_TOGETHER = """
+import sys, threading, torch
+from adaptiveembed import setsim_matrix
+sys.setswitchinterval(1e-6)
+sets = torch.nn.functional.normalize(torch.randn(20, 8, 8), dim=-1)
+barrier, wrong = threading.Barrier(8), []
+def first_call(capacity):
+    part = sets[:, :capacity].contiguous()
+    expected = setsim_matrix(part.double(), part.double()).float()
+    barrier.wait()
+    if not torch.allclose(setsim_matrix(part, part), expected, atol=1e-6):
+        wrong.append(capacity)
+threads = [threading.Thread(target=first_call, args=(capacity,)) for capacity in range(1, 9)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert not wrong, wrong
+"""
+
+
+def test_threads_that_compile_at_once_get_their_own_kernels(tmp_path):
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    for _ in range(2):  # compiling, then reading what was kept
+        command = [sys.executable, "-c", FIRST_CALLS_TOGETHER]
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def test_without_a_home_kernels_are_compiled_all_the_same(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    totals_kernel.__wrapped__(3)

@@ -377,3 +377,22 @@ def test_sets_on_two_devices_are_refused():
     sets = unit_sets(1, 2, 5)
     with pytest.raises(ShapeError, match="are on meta and the gallery on cpu; move one of them"):
         require_same_space(sets.to("meta"), sets)
+
+
+@pytest.mark.parametrize("score", [setsim_matrix, setsim_pairs])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_what_is_not_a_number_stays_so(score, gradient):
+    queries, gallery = unit_sets(3, 4, 8), unit_sets(3, 4, 8)
+    queries[1, 2, 3] = float("nan")
+    scores = score(queries.requires_grad_(gradient), gallery)
+    wrong = scores.isnan().reshape(3, -1).all(dim=1)
+    assert wrong.tolist() == [False, True, False]
+    assert scores.isnan().reshape(3, -1).any(dim=1).tolist() == wrong.tolist()
+
+
+@pytest.mark.parametrize("score", [setsim_matrix, setsim_pairs])
+def test_autocast_does_not_coarsen_scores(score):
+    queries, gallery = unit_sets(3, 4, 8).requires_grad_(), unit_sets(3, 4, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        coarse = score(queries, gallery)
+    assert torch.equal(coarse, score(queries, gallery))

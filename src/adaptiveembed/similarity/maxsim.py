@@ -14,9 +14,10 @@ from adaptiveembed.shapes import (
     ScoreMatrix,
 )
 from adaptiveembed.similarity.setsim import (
-    accumulated,
     bounded,
+    matrix_cosines,
     needs_gradient,
+    pair_cosines,
     require_same_space,
 )
 from adaptiveembed.similarity.tiling import accumulation_type, assembled, score_tiles
@@ -46,8 +47,7 @@ def maxsim_pairs(queries: QueryPairs, gallery: GalleryPairs) -> PairScores:
             f"pairs need as many query sets as gallery sets, got {len(queries)} and {len(gallery)}"
             f"; use maxsim_matrix for all pairs"
         )
-    cosines = torch.einsum("pid,pjd->pij", *accumulated(queries, gallery))
-    return cosines.amax(-1).sum(-1)
+    return pair_cosines(queries, gallery).amax(-1).sum(-1)
 
 
 def responses(queries: QuerySets, bank: GallerySets) -> Responses:
@@ -63,7 +63,7 @@ def responses(queries: QuerySets, bank: GallerySets) -> Responses:
 
 
 def _maxima(queries: Tensor, gallery: Tensor) -> Tensor:
-    return torch.einsum("qid,gjd->qigj", *accumulated(queries, gallery)).amax(-1)
+    return matrix_cosines(queries, gallery).amax(-1)
 
 
 def _sum_of_maxima(queries: Tensor, gallery: Tensor) -> Tensor:

@@ -27,7 +27,8 @@ from adaptiveembed.similarity.tiling import accumulation_type, assembled
 def setsim_matrix(queries: QuerySets, gallery: GallerySets) -> ScoreMatrix:
     """SetSim of every query set with every gallery set of unit vectors, in [-1, 1].
 
-    Lengths are not measured here: candidate sets are checked when they are made. On the CPU, sets
+    Lengths are neither measured nor mended here: candidate sets are checked when they are made,
+    and `retrieval` reads half-precision vectors as unit vectors. On the CPU, sets
     that ask for no gradient get the canonical score: its bits depend on the two sets alone.
     """
     require_comparable(queries, gallery)
@@ -51,6 +52,22 @@ def setsim_assignment(queries: QueryPairs, gallery: GalleryPairs) -> Assignments
 def needs_gradient(*sets: Tensor) -> bool:
     """Whether autograd will ask for what is computed from these."""
     return torch.is_grad_enabled() and any(each.requires_grad for each in sets)
+
+
+def matrix_cosines(queries: Tensor, gallery: Tensor) -> Tensor:
+    """All cosines of all pairs [queries, query vectors, gallery, gallery vectors]."""
+    return _products("qid,gjd->qigj", queries, gallery)
+
+
+def pair_cosines(queries: Tensor, gallery: Tensor) -> Tensor:
+    """All cosines of aligned pairs [pairs, query vectors, gallery vectors]."""
+    return _products("pid,pjd->pij", queries, gallery)
+
+
+def _products(equation: str, queries: Tensor, gallery: Tensor) -> Tensor:
+    """Half kinds are summed in float32, under autocast as well."""
+    with torch.autocast(queries.device.type, enabled=False):
+        return torch.einsum(equation, *accumulated(queries, gallery))
 
 
 def accumulated(queries: Tensor, gallery: Tensor) -> tuple[Tensor, Tensor]:
@@ -121,7 +138,7 @@ def _canonical_matrix(queries: Tensor, gallery: Tensor) -> Tensor:
 
 
 def _general_matrix(queries: Tensor, gallery: Tensor) -> Tensor:
-    cosines = torch.einsum("qid,gjd->qigj", *accumulated(queries, gallery)).permute(0, 2, 1, 3)
+    cosines = matrix_cosines(queries, gallery).permute(0, 2, 1, 3)
     return bounded(best_total(cosines) / queries.shape[1])
 
 
@@ -132,4 +149,4 @@ def _pair_cosines(queries: Tensor, gallery: Tensor) -> Tensor:
             f"pairs need as many query sets as gallery sets, got {len(queries)} and {len(gallery)}"
             f"; use setsim_matrix for all pairs"
         )
-    return torch.einsum("pid,pjd->pij", *accumulated(queries, gallery))
+    return pair_cosines(queries, gallery)

@@ -69,16 +69,15 @@ def _new_machine() -> llvm.TargetMachine:
 
 
 def _object_code(source: str) -> bytes:
-    place = _cache_folder() / f"{_fingerprint(source)}.o"
-    # A cache that cannot be read or written costs a second, never a result.
-    with contextlib.suppress(OSError):
-        kept = place.read_bytes()
+    # A cache that cannot be found, read or written costs a second, never a result.
+    with contextlib.suppress(OSError, RuntimeError):
+        kept = _cached(source).read_bytes()
         # Damaged code would end the process.
         if kept[:_DIGEST_SIZE] == _digest(kept[_DIGEST_SIZE:]):
             return kept[_DIGEST_SIZE:]
     code = _optimized(source)
-    with contextlib.suppress(OSError):
-        _write_whole(place, _digest(code) + code)
+    with contextlib.suppress(OSError, RuntimeError):
+        _write_whole(_cached(source), _digest(code) + code)
     return code
 
 
@@ -100,9 +99,9 @@ def _fingerprint(source: str) -> str:
     return hashlib.sha256(f"{machine}\n{source}".encode()).hexdigest()
 
 
-def _cache_folder() -> Path:
+def _cached(source: str) -> Path:
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "adaptiveembed" / "kernels"
+    return Path(home) / "adaptiveembed" / "kernels" / f"{_fingerprint(source)}.o"
 
 
 def _digest(code: bytes) -> bytes:
