@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaptiveembed.allocation.oracle import OracleAllocator, oracle_choice
-from adaptiveembed.errors import DtypeError, SettingError, ShapeError
+from adaptiveembed.errors import DtypeError, SettingError, ShapeError, UnknownIdError
 from adaptiveembed.metrics.measures import average_precision
 from adaptiveembed.retrieval.gallery import Gallery
 from adaptiveembed.retrieval.rank_table import rank_table
@@ -129,6 +129,8 @@ def test_positives_that_are_no_table_of_indices_are_refused_when_the_oracle_is_m
         OracleAllocator(oracle.space, oracle.gallery, oracle.positives * 1.0)
     with pytest.raises(ShapeError, match=r"two axes, .* got shape \(12,\)"):
         OracleAllocator(oracle.space, oracle.gallery, oracle.positives[:, 0])
+    with pytest.raises(UnknownIdError, match="positive 12 is not among the 12 items"):
+        OracleAllocator(oracle.space, oracle.gallery, oracle.positives + 1)
 
 
 @pytest.mark.parametrize("save", [pickle.dumps, copy.copy, copy.deepcopy])

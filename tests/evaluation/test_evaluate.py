@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from adaptiveembed.allocation.fixed import FixedAllocator
 from adaptiveembed.allocation.oracle import OracleAllocator
 from adaptiveembed.errors import EmptyBatchError, SettingError, ShapeError, UnknownSelectionError
 from adaptiveembed.evaluation.evaluate import (
+    SelectionRanks,
     best_fixed,
     evaluate,
     evaluate_every_selection,
@@ -116,6 +119,16 @@ def test_no_selection_beats_the_best_fixed_one():
     assert best.capacity == min(
         node.capacity for node, score in scores.items() if score == scores[best]
     )
+
+
+@given(st.permutations(range(1, 14)), st.randoms(use_true_random=False))
+def test_equal_means_tie_whatever_order_they_are_summed_in(ranks, random):
+    space = every_prefix(LAYOUT)
+    task, _ = both_directions(20, 13)
+    # The same ranks under every selection, dealt to the queries anew.
+    dealt = [random.sample(ranks, len(ranks)) for _ in space.nodes]
+    table = SelectionRanks(task, space, np.array(dealt)[..., None])
+    assert best_fixed([table]) == space.root
 
 
 def test_capacity_is_averaged_over_queries_and_measures_over_directions():

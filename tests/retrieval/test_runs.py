@@ -107,9 +107,9 @@ def test_an_id_that_would_break_a_trec_line_is_refused(tmp_path, bad):
 def test_query_ids_must_be_one_per_query_and_distinct():
     with pytest.raises(ShapeError, match="got 1 query ids for 2 queries"):
         to_ir_measures(rankings([[0.5], [0.5]]), ["q"])
-    with pytest.raises(DuplicateIdError, match="query id 'q' is given twice"):
+    with pytest.raises(DuplicateIdError, match="query ids name 'q' more than once"):
         to_ranx(rankings([[0.5], [0.5]]), ["q", "q"])
-    with pytest.raises(DuplicateIdError, match="query id 'q' is given twice"):
+    with pytest.raises(DuplicateIdError, match="query ids name 'q' more than once"):
         qrels_to_ranx(["q", "q"], [["a"], ["b"]])
 
 

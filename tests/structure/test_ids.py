@@ -2,8 +2,8 @@
 
 import pytest
 
-from adaptiveembed.errors import DtypeError
-from adaptiveembed.structure.ids import checked_ids
+from adaptiveembed.errors import DtypeError, DuplicateIdError
+from adaptiveembed.structure.ids import checked_ids, distinct_ids
 
 
 @pytest.mark.parametrize("given", [["ab", "c"], ("ab", "c"), iter(["ab", "c"])])
@@ -21,3 +21,11 @@ def test_an_id_that_is_no_text_is_refused_by_value(wrong):
     with pytest.raises(DtypeError) as refused:
         checked_ids(["a", wrong])
     assert str(refused.value) == f"ids are texts, got {wrong!r}; use str({wrong!r})"
+
+
+def test_distinct_ids_are_checked_like_others_and_named_once():
+    assert distinct_ids(["b", "a"]) == ("b", "a")
+    with pytest.raises(DtypeError, match="the text 'ab'"):
+        distinct_ids("ab")
+    with pytest.raises(DuplicateIdError, match=r"^query ids name 'b' more than once; name each"):
+        distinct_ids(["a", "b", "b"], meaning="query ids")

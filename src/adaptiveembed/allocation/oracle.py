@@ -4,7 +4,6 @@ It bounds what allocation can reach and is for evaluation only: it reads the pos
 queries that it serves. ``evaluation.analysis.transfer_oracle`` gives a bound that flatters less.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Never
 
@@ -15,14 +14,14 @@ from adaptiveembed.metrics.measures import average_precision
 from adaptiveembed.metrics.ranks import checked_positives
 from adaptiveembed.retrieval.gallery import Gallery
 from adaptiveembed.retrieval.rank_table import rank_table
-from adaptiveembed.shapes import QueryIndices, RankTable
+from adaptiveembed.shapes import PerQuery, QueryIndices, RankTable
 from adaptiveembed.structure.candidates import CAES, CandidateSets
 from adaptiveembed.structure.selection import Selection
 from adaptiveembed.structure.space import SelectionSpace
 
 ROUNDING = 1e-12
-"""Relative difference below which two average precisions are equal: they are the same fraction,
-summed in another order. Two different ranks in a gallery of a million differ by 1e-6."""
+"""Relative difference below which two average precisions, or two means of them, are equal: they
+are one fraction, summed in another order. Two ranks in a gallery of a million differ by 1e-6."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +37,7 @@ class OracleAllocator:
     positives: np.ndarray  # not a named shape: the errors below say what to do
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "positives", checked_positives(self.positives))
+        object.__setattr__(self, "positives", checked_positives(self.positives, len(self.gallery)))
 
     def allocate(self, candidates: CandidateSets) -> CAES:
         if len(candidates) != len(self.positives):
@@ -68,16 +67,20 @@ def oracle_choice(ranks: RankTable, space: SelectionSpace) -> QueryIndices:
             f"ranks under {len(ranks)} selections were given for a space of {len(space)}; "
             "make the rank table with all of space.nodes"
         )
-    precision = average_precision(ranks)
+    return best_places(average_precision(ranks), space)
+
+
+def best_places(precision: PerQuery, space: SelectionSpace) -> QueryIndices:
+    """The index of the best selection in every column of [selections, columns].
+
+    Best is the highest precision; ties go to the smaller capacity, then to the selection that comes
+    first in the space.
+    """
     best = precision >= precision.max(axis=0) * (1 - ROUNDING)
-    preference = np.array(by_capacity(space.nodes))
-    choices: QueryIndices = preference[best[preference].argmax(axis=0)]
-    return choices
-
-
-def by_capacity(selections: Sequence[Selection]) -> list[int]:
-    """Indices of the selections by ascending capacity, in their own order where that is equal."""
-    return sorted(range(len(selections)), key=lambda place: selections[place].capacity)
+    capacities = [selection.capacity for selection in space.nodes]
+    preference = np.argsort(capacities, kind="stable")
+    places: QueryIndices = preference[best[preference].argmax(axis=0)]
+    return places
 
 
 def chosen_selections(choices: QueryIndices, space: SelectionSpace) -> tuple[Selection, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from adaptiveembed.allocation.allocator import Allocator
 from adaptiveembed.allocation.fixed import FixedAllocator
-from adaptiveembed.allocation.oracle import by_capacity, chosen_selections, oracle_choice
+from adaptiveembed.allocation.oracle import best_places, chosen_selections, oracle_choice
 from adaptiveembed.errors import EmptyBatchError, SettingError, ShapeError
 from adaptiveembed.evaluation.protocol import RetrievalTask
 from adaptiveembed.evaluation.results import Evaluation, TaskEvaluation
@@ -109,8 +109,8 @@ def best_fixed(tables: Sequence[SelectionRanks]) -> Selection:
     _require_tasks(tables)
     space = _common_space(tables)
     scores = np.mean([average_precision(one.ranks).mean(axis=-1) for one in tables], axis=0)
-    # the first of equals is kept
-    return space.nodes[max(by_capacity(space.nodes), key=scores.__getitem__)]
+    (best,) = chosen_selections(best_places(scores[:, None], space), space)
+    return best
 
 
 def _evaluate_task(task: RetrievalTask, allocator: Allocator) -> TaskEvaluation:

@@ -1,27 +1,19 @@
 """What an evaluation asks: queries, a gallery, and what should be found there (App. B)."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from adaptiveembed.errors import (
-    DuplicateIdError,
-    EmptyBatchError,
-    LayoutMismatchError,
-    ShapeError,
-    UnknownIdError,
-)
+from adaptiveembed.errors import EmptyBatchError, ShapeError, UnknownIdError
 from adaptiveembed.metrics.ranks import checked_positives
 from adaptiveembed.retrieval.gallery import Gallery
+from adaptiveembed.retrieval.ranking import PADDING
+from adaptiveembed.retrieval.search import require_comparable_queries
 from adaptiveembed.shapes import GalleryIndices, Positives
 from adaptiveembed.structure.candidates import CandidateSets
 from adaptiveembed.structure.direction import Direction
-from adaptiveembed.structure.ids import checked_ids
-
-PADDING = -1
-"""Gallery index that fills the positives of a query with fewer of them than another has."""
+from adaptiveembed.structure.ids import checked_ids, distinct_ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +31,13 @@ class RetrievalTask:
     positives: np.ndarray  # not a named shape: the errors below say what to do
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "query_ids", checked_ids(self.query_ids, meaning="query ids"))
-        object.__setattr__(self, "positives", checked_positives(self.positives))
-        _check_queries(self)
-        _check_fits_gallery(self)
-        _check_positives(self)
+        query_ids = distinct_ids(self.query_ids, meaning="query ids")
+        positives = checked_positives(self.positives, len(self.gallery))
+        object.__setattr__(self, "query_ids", query_ids)
+        object.__setattr__(self, "positives", positives)
+        require_comparable_queries(self.gallery, self.queries)
+        _require_one_of_each(self)
+        _require_a_positive_each(self)
 
     @classmethod
     def from_relevant(
@@ -122,54 +116,25 @@ def _indices_of_queries(query_ids: tuple[str, ...], pairs: Gallery) -> GalleryIn
 
 
 def _checked_relevant(query: int, relevant: Sequence[str]) -> tuple[str, ...]:
-    ids = checked_ids(relevant, meaning=f"the relevant ids of query {query} (counted from 0)")
+    ids = distinct_ids(relevant, meaning=f"the relevant ids of query {query} (counted from 0)")
     if not ids:
         raise EmptyBatchError(
             f"query {query} (counted from 0) has no relevant id; give at least one, or leave the "
             "query out"
         )
-    if len(set(ids)) < len(ids):
-        raise DuplicateIdError(
-            f"query {query} (counted from 0) names a relevant id twice: {list(ids)}; name each once"
-        )
     return ids
 
 
-def _check_queries(task: RetrievalTask) -> None:
+def _require_one_of_each(task: RetrievalTask) -> None:
     if not len(task.query_ids) == len(task.queries) == len(task.positives):
         raise ShapeError(
             f"a retrieval task was given {len(task.query_ids)} query ids, {len(task.queries)} "
             f"queries and positives for {len(task.positives)}; give one of each per query"
         )
-    repeated = [one for one, count in Counter(task.query_ids).items() if count > 1]
-    if repeated:
-        raise DuplicateIdError(
-            f"query id {repeated[0]!r} is given more than once; give every query its own id"
-        )
 
 
-def _check_fits_gallery(task: RetrievalTask) -> None:
-    if task.queries.layout != task.gallery.layout:
-        raise LayoutMismatchError(
-            f"the queries have layout {task.queries.layout}, the gallery {task.gallery.layout}; "
-            "embed both with one layout"
-        )
-    if task.queries.dim != task.gallery.dim:
-        raise ShapeError(
-            f"the queries have {task.queries.dim} dimensions, the gallery {task.gallery.dim}; "
-            "embed both into one space"
-        )
-
-
-def _check_positives(task: RetrievalTask) -> None:
-    positives = task.positives
-    outside = (positives < PADDING) | (positives >= len(task.gallery))
-    if outside.any():
-        raise UnknownIdError(
-            f"positive {positives[outside][0]} is no index of a gallery of {len(task.gallery)} "
-            f"items; give indices from 0, or {PADDING} where a query has fewer positives"
-        )
-    without = (positives == PADDING).all(axis=1)
+def _require_a_positive_each(task: RetrievalTask) -> None:
+    without = (task.positives == PADDING).all(axis=1)
     if without.any():
         raise EmptyBatchError(
             f"query {task.query_ids[int(without.argmax())]!r} has no positive; give at least one, "

@@ -37,8 +37,9 @@ def ranks_of_positives(scores: ScoreArray, positives: np.ndarray) -> Ranks:
     ``positives`` [queries, positives] holds indices of items, filled up with -1 where a query has
     fewer.
     """
-    positives = checked_positives(positives)
-    _require_usable(scores, positives)
+    _require_usable(scores)
+    positives = checked_positives(positives, scores.shape[1])
+    _require_a_row_per_query(scores, positives)
     valid = positives >= 0
     positive_scores = np.take_along_axis(scores, np.where(valid, positives, 0), axis=1)
     counts = np.zeros(positives.shape, dtype=np.int64)
@@ -75,8 +76,20 @@ def _relevant_at_least(positive_scores: PositiveScores, valid: PositiveMask) -> 
     return counts
 
 
-def checked_positives(positives: object) -> Positives:
-    """The positives of any kind of integer as int64 [queries, positives]."""
+def checked_positives(positives: object, num_items: int) -> Positives:
+    """The positives [queries, positives] as int64, if they are distinct places of items, or -1."""
+    places = _whole_places(positives)
+    unknown = places[(places < -1) | (places >= num_items)]
+    if unknown.size:
+        raise UnknownIdError(
+            f"positive {unknown[0]} is not among the {num_items} items; "
+            f"choose 0 to {num_items - 1}, or -1 for none"
+        )
+    require_distinct_positives(places)
+    return places
+
+
+def _whole_places(positives: object) -> Positives:
     if not isinstance(positives, np.ndarray):
         raise DtypeError(
             f"positives are a numpy array of integers, got {type(positives).__name__}; "
@@ -95,14 +108,16 @@ def checked_positives(positives: object) -> Positives:
     return positives.astype(np.int64, copy=False)
 
 
-def _require_usable(scores: ScoreArray, positives: Positives) -> None:
-    num_queries, num_items = scores.shape
-    if positives.shape[0] != num_queries:
+def _require_a_row_per_query(scores: ScoreArray, positives: Positives) -> None:
+    if len(positives) != len(scores):
         raise ShapeError(
-            f"got scores of {num_queries} queries and positives of {positives.shape[0]}; "
+            f"got scores of {len(scores)} queries and positives of {len(positives)}; "
             f"give one row of positives per query"
         )
-    if not num_items:
+
+
+def _require_usable(scores: ScoreArray) -> None:
+    if not scores.shape[1]:
         raise EmptyBatchError("scores of no item at all cannot be ranked; give at least one item")
     if np.isnan(scores).any():
         query, item = np.argwhere(np.isnan(scores))[0]
@@ -110,13 +125,6 @@ def _require_usable(scores: ScoreArray, positives: Positives) -> None:
             f"the score of query {query} with item {item} is NaN and cannot be ranked; "
             f"look for the cause in what made the scores"
         )
-    unknown = positives[(positives < -1) | (positives >= num_items)]
-    if unknown.size:
-        raise UnknownIdError(
-            f"positive {unknown[0]} is not among the {num_items} items; "
-            f"choose 0 to {num_items - 1}, or -1 for none"
-        )
-    require_distinct_positives(positives)
 
 
 def require_distinct_positives(positives: Positives) -> None:

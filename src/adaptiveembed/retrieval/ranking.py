@@ -9,7 +9,7 @@ import numpy.typing as npt
 from adaptiveembed.errors import DtypeError, ShapeError
 
 PADDING = -1
-"""Index that fills the end of a row of ``Rankings`` with fewer items than another has."""
+"""Index that fills the end of a row, of rankings or of positives, that has fewer than another."""
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adaptiveembed.errors import DuplicateIdError, SettingError, ShapeError
+from adaptiveembed.errors import SettingError, ShapeError
 from adaptiveembed.retrieval.ranking import Rankings
 from adaptiveembed.shapes import TopScores
-from adaptiveembed.structure.ids import checked_ids
+from adaptiveembed.structure.ids import checked_ids, distinct_ids
 
 SMALLEST_STEP = np.float32(2.0**-24)
 """Least distance by which an exported score falls: the spacing of float32 just below 1."""
@@ -137,14 +137,11 @@ def _check_relevant(query_ids: Sequence[str], relevant: Sequence[Sequence[str]])
 
 
 def _check_query_ids(query_ids: Sequence[str], needed: int) -> None:
-    checked_ids(query_ids, meaning="query ids")
+    distinct_ids(query_ids, meaning="query ids")
     if len(query_ids) != needed:
         raise ShapeError(
             f"got {len(query_ids)} query ids for {needed} queries; give one id per query"
         )
-    if len(set(query_ids)) < len(query_ids):
-        repeated = next(one for one in query_ids if query_ids.count(one) > 1)
-        raise DuplicateIdError(f"query id {repeated!r} is given twice; give every query its own")
 
 
 def _refuse_whitespace(what: str, ids: Iterable[str]) -> None:
