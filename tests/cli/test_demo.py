@@ -84,11 +84,14 @@ def test_the_written_run_has_the_reciprocal_ranks_of_the_report(capsys, tmp_path
     assert sum(1 / rank for rank in ranks.values()) / len(answers) == pytest.approx(expected)
 
 
-def test_an_output_that_is_no_folder_fails_before_the_work(capsys, tmp_path):
-    taken = tmp_path / "taken"
-    taken.write_text("")
-    assert main([*SMALL, "--output", str(taken)]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("adaptiveembed: error:")
-    assert str(taken) in err
+def test_an_output_that_is_no_empty_folder_fails_before_the_work(capsys, tmp_path):
+    kept = tmp_path / "report.json"
+    kept.write_text("kept")
+    for given, problem in (
+        (kept, f"{kept} is a file; give a new or an empty folder"),
+        (tmp_path, f"folder {tmp_path} is not empty; give a new or an empty one"),
+    ):
+        assert main([*SMALL, "--output", str(given)]) == 1
+        assert capsys.readouterr() == ("", f"adaptiveembed: error: {problem}\n")
+    assert kept.read_text() == "kept"
+    assert list(tmp_path.iterdir()) == [kept]

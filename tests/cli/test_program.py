@@ -74,6 +74,13 @@ def test_a_number_out_of_bounds_is_refused_by_value(capsys, option, given, bound
 NO_MEMORY = "adaptiveembed: error: not enough memory for so many items; give fewer --items\n"
 
 
+def test_an_output_without_a_name_is_refused(capsys):
+    with pytest.raises(SystemExit) as leaving:
+        main(["demo", "--output", ""])
+    assert leaving.value.code == 2
+    assert "'' is no folder; write . for the current one\n" in capsys.readouterr().err
+
+
 def failing_with(error):
     def fail(_arguments):
         raise error

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from adaptiveembed.data.synthetic import synthetic_pairs
+from adaptiveembed.errors import SettingError
 from adaptiveembed.evaluation.analysis import Transfer, capacity_histogram, transfer_oracle
 from adaptiveembed.evaluation.evaluate import (
     SelectionRanks,
@@ -55,7 +56,7 @@ class DemoSettings:
 def show_demo(settings: DemoSettings) -> None:
     """Print the report, the analysis and a few searches, and write what was asked for."""
     if settings.output:
-        settings.output.mkdir(parents=True, exist_ok=True)  # fails before the work, not after it
+        make_empty_folder(settings.output)  # fails before the work, not after it
     console = Console()
     with console.status("making synthetic items"):
         tasks = demo_tasks(settings)
@@ -71,6 +72,15 @@ def show_demo(settings: DemoSettings) -> None:
         write_results(settings.output, report, tables)
         written = Text(f"\nReport, runs and judgements are in {settings.output}.")
         console.print(written, soft_wrap=True)  # a path that is cut cannot be copied
+
+
+def make_empty_folder(folder: Path) -> None:
+    """Make the folder unless it is there and empty; nothing is ever written over."""
+    if folder.is_file():
+        raise SettingError(f"{folder} is a file; give a new or an empty folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise SettingError(f"folder {folder} is not empty; give a new or an empty one")
 
 
 def demo_tasks(settings: DemoSettings) -> tuple[RetrievalTask, RetrievalTask]:

@@ -126,9 +126,10 @@ def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
     demo.add_argument(
         "--output",
-        type=Path,
+        type=_folder,
         metavar="FOLDER",
-        help="also write report.json, report.md, and runs and judgements in TREC format here",
+        help="also write report.json, report.md, and runs and judgements in TREC format here; "
+        "the folder is new or empty",
     )
 
 
@@ -142,6 +143,12 @@ def _whole_number(least: int, most: int) -> Callable[[str], int]:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
 
     return read
+
+
+def _folder(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("'' is no folder; write . for the current one")
+    return Path(text)
 
 
 def _demo(arguments: argparse.Namespace) -> None:
