@@ -132,7 +132,5 @@ def test_a_budget_for_one_pair_is_enough():
 @pytest.mark.parametrize("budget", [0, 127, -1])
 def test_a_budget_below_one_pair_is_refused_and_the_needed_one_named(budget):
     tiles = score_tiles(setsim_matrix, unit_sets(2, 4, 3), unit_sets(3, 4, 3), budget)
-    with pytest.raises(
-        SettingError, match=rf"budget of {budget} bytes .* takes 128; give at least"
-    ):
+    with pytest.raises(SettingError, match=rf"budget of {budget} bytes .* give at least 128"):
         next(tiles)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +25,7 @@ from adaptiveembed.errors import (
 from adaptiveembed.retrieval.rows import inverse_norms, squared_lengths, unit_rows
 from adaptiveembed.retrieval.storage import Screen, StoredGallery, read_gallery, write_gallery
 from adaptiveembed.shapes import GalleryIndices
-from adaptiveembed.similarity.kernels.codes import ByteGallery, byte_gallery
+from adaptiveembed.similarity.kernels.codes import LARGEST_DIM, ByteGallery, byte_gallery
 from adaptiveembed.similarity.kernels.compiler import has_byte_product
 from adaptiveembed.similarity.kernels.panels import Floats, StoredVectors
 from adaptiveembed.structure.candidates import UNIT_LENGTH_TOLERANCE, CandidateSets
@@ -34,6 +35,9 @@ TOLERANCES = {
     np.dtype(np.float32): UNIT_LENGTH_TOLERANCE[torch.float32],
     np.dtype(np.float16): UNIT_LENGTH_TOLERANCE[torch.float16],
 }
+
+
+_building = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,10 +61,15 @@ class Gallery:
     @classmethod
     def from_candidates(cls, ids: Sequence[str], candidates: CandidateSets) -> Gallery:
         """A gallery in memory; bfloat16 becomes float32, since arrays do not have it."""
+        if not isinstance(candidates, CandidateSets):
+            raise DtypeError(
+                f"a gallery is made from CandidateSets, got {type(candidates).__name__}; "
+                f"use CandidateSets.normalized(tensor, layout)"
+            )
         vectors = candidates.numpy()
         if candidates.vectors.dtype == torch.bfloat16:
             vectors = unit_rows(vectors)
-        rows = np.ascontiguousarray(vectors.transpose(1, 0, 2))
+        rows = np.array(vectors.transpose(1, 0, 2), order="C")  # always a copy
         _require_rows(rows, candidates.layout, len(ids))
         _require_ids(ids)
         return _already_checked(tuple(ids), rows, candidates.layout)
@@ -116,9 +125,16 @@ class Gallery:
         """The vectors as bytes, by which search rules most items out; made at first use.
 
         It takes a quarter of the memory of float32. None where the processor has no product of
-        bytes: search then scores every item.
+        bytes, or vectors are longer than the screen's proof: search then scores every item.
         """
-        return byte_gallery(self.rows, self.inverse_norms) if has_byte_product() else None
+        if not has_byte_product() or self.dim > LARGEST_DIM:
+            return None
+        with _building:
+            # Another thread may have made it while this one waited.
+            known = self.__dict__.get("screen")
+            if known is None:
+                known = self.__dict__["screen"] = byte_gallery(self.rows, self.inverse_norms)
+            return known
 
     def indices_of(self, ids: Sequence[str]) -> GalleryIndices:
         """The place of each id in the gallery."""
@@ -177,7 +193,11 @@ def _already_checked(ids: tuple[str, ...], rows: np.ndarray, layout: GroupLayout
     return gallery
 
 
-def _require_rows(rows: NDArray[np.generic], layout: GroupLayout, num_ids: int) -> None:
+def _require_rows(rows: object, layout: GroupLayout, num_ids: int) -> None:
+    if not isinstance(rows, np.ndarray):
+        raise DtypeError(
+            f"rows are an array, got {type(rows).__name__}; use Gallery.from_candidates"
+        )
     if rows.dtype not in TOLERANCES:
         raise DtypeError(
             f"a gallery holds float32 or float16, got {rows.dtype}; use .astype(np.float32)"

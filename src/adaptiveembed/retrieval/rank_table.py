@@ -45,6 +45,8 @@ def rank_table(
 ) -> RankTable:
     """Pessimistic ranks [selections, queries, positives], ascending, filled with 0 (R7).
 
+    A query takes as long as it has positives: each is counted by itself.
+
     Args:
         gallery: The items.
         queries: The candidate sets of the queries.

@@ -34,9 +34,11 @@ def setsim_matrix(queries: QuerySets, gallery: GallerySets) -> ScoreMatrix:
     require_comparable(queries, gallery)
     if needs_gradient(queries, gallery):
         return _general_matrix(queries, gallery)
-    if queries.device.type == "cpu" and accumulation_type(queries, gallery) == torch.float32:
+    if queries.device.type != "cpu" or accumulation_type(queries, gallery) != torch.float32:
+        return assembled(_general_matrix, queries, gallery)
+    if queries.dtype == gallery.dtype == torch.float32:
         return _canonical_matrix(queries, gallery)
-    return assembled(_general_matrix, queries, gallery)
+    return assembled(_canonical_matrix, queries, gallery)
 
 
 def setsim_pairs(queries: QueryPairs, gallery: GalleryPairs) -> PairScores:

@@ -22,6 +22,9 @@ OFFSET = 128
 LONGEST = 1.0001
 """No vector is longer: unit length is checked within 1e-5, or made."""
 
+LARGEST_DIM = 1 << 15
+"""Beyond it the sum of a vector's squares is not exact enough for `to_bytes`."""
+
 CHUNK = 1 << 22
 """Numbers turned into codes at a time."""
 
@@ -72,7 +75,7 @@ def to_bytes(vectors: Floats) -> ByteVectors:
     codes = np.rint(vectors / scales[..., None])
     rest = vectors - codes * scales[..., None]
     # In float32 an entry of the rest is off by 2^-23 of the vector's entry at most, which makes
-    # 1.2e-7 of the whole; summing squares costs a relative d * 2^-24.
+    # 1.2e-7 of the whole; summing squares costs a relative d * 2^-24, halved by the root.
     errors = np.sqrt(np.einsum("...d,...d->...", rest, rest)) * np.float32(1.001)
     return ByteVectors(codes.astype(np.int8), scales, errors + np.float32(1e-6))
 

@@ -16,8 +16,11 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 Kernel: TypeAlias = Callable[..., int]
-_compiling = threading.Lock()
-"""LLVM's compilers are not made for two threads at once."""
+_compiling: dict[int, threading.Lock] = {}
+"""A lock for every process, since a forked child would inherit it locked.
+
+LLVM's compilers are not made for two threads at once.
+"""
 
 _DIGEST_SIZE = hashlib.sha256().digest_size
 
@@ -39,7 +42,7 @@ def has_byte_product() -> bool:
 
 def compile_kernel(module: ir.Module, name: str, arguments: Sequence[Argument]) -> Kernel:
     """The named function of a module, as a callable that releases the interpreter while it runs."""
-    with _compiling:
+    with _compiling.setdefault(os.getpid(), threading.Lock()):
         # An engine of its own: names are looked up in the whole engine.
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_machine())
         engine.add_object_file(llvm.ObjectFileRef.from_data(_object_code(str(module))))

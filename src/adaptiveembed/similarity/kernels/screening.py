@@ -148,8 +148,8 @@ def _emit_item(
     """The scale of each of an item's active vectors, and the mean of their bands."""
     number = e.load(e.at(tile.source.items, e.add(tile.first, item), I64), I64, 8)
     entries = [2 * position + 1 for position in range(tile.capacity)]
-    befores = [e.load(e.at(tile.source.offsets, entry, I64), I64, 8) for entry in entries]
-    places = [e.add(before, number) for before in befores]
+    starts = [e.load(e.at(tile.source.offsets, entry, I64), I64, 8) for entry in entries]
+    places = [e.add(start, number) for start in starts]
     scales = [e.load(e.at(given.item_scales, at), F32) for at in places]
     total = reduce(e.builder.fadd, [e.load(e.at(given.item_bands, at), F32) for at in places])
     return scales, e.builder.fdiv(total, ir.Constant(F32, float(tile.capacity)))
