@@ -50,6 +50,13 @@ def test_away_from_a_terminal_the_output_is_plain_and_fits(capsys):
     assert max(map(len, out.splitlines())) <= 80
 
 
+def test_a_narrow_terminal_folds_and_cuts_nothing(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    out = shown(capsys)
+    assert max(map(len, out.splitlines())) <= 50
+    assert "…" not in out
+
+
 def test_equal_seeds_show_the_same_and_another_seed_does_not(capsys):
     assert shown(capsys) == shown(capsys)
     assert shown(capsys) != shown(capsys, "--seed", "4")

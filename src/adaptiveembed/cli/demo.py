@@ -145,7 +145,7 @@ def _analysis_parts(
 def _transfer_table(tables: Sequence[SelectionRanks], transfers: Sequence[Transfer]) -> Table:
     grid = _plain_table("direction", "best fixed")
     for header in ("its mAP", "transfer oracle", "headroom"):
-        grid.add_column(header, justify="right")
+        grid.add_column(header, justify="right", overflow="fold")
     for table, transfer in zip(tables, transfers, strict=True):
         grid.add_row(
             str(table.task.direction),
@@ -214,5 +214,5 @@ def _matches(task: RetrievalTask, query: int, selection: Selection, ranking: Ran
 def _plain_table(*headers: str) -> Table:
     grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     for header in headers:
-        grid.add_column(header)
+        grid.add_column(header, overflow="fold")
     return grid

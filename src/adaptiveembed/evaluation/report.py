@@ -177,7 +177,9 @@ def _rich_table(section: _Section) -> Table:
     words, *figures = section.header
     table.add_column(words, overflow="fold")
     for name in figures:
-        table.add_column(name.replace(" ", "\n"), justify="right")
+        heading = name.replace(" ", "\n").replace("→", "→\n")
+        # in a narrow terminal a figure that is folded can be read, and one that is cut cannot
+        table.add_column(heading, justify="right", overflow="fold")
     for line in section.lines:
         table.add_row(*map(Text, line))
     return table
