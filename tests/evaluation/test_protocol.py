@@ -151,3 +151,8 @@ def test_a_text_is_not_taken_for_a_list_of_ids(gallery):
         task(gallery, query_ids="ab")
     with pytest.raises(DtypeError, match=r"relevant ids of query 1 .* text 'b'; use \['b'\]"):
         task(gallery, relevant=(("a",), "b"))
+
+
+def test_a_full_gallery_without_queries_is_refused():
+    with pytest.raises(EmptyBatchError, match="query_ids is empty; name at least one pair"):
+        full_gallery(["a", "b"], candidate_sets(2), candidate_sets(2), [], TEXT_TO_IMAGE)

@@ -254,8 +254,10 @@ def test_an_index_that_is_not_whole_is_refused():
 
 
 def test_a_mask_of_another_length_is_refused():
-    with pytest.raises(IndexError, match=r"mask .* does not match the shape"):
-        random_candidates(5, PAIR, 3)[torch.ones(4, dtype=torch.bool)]
+    sets = random_candidates(5, PAIR, 3)
+    for indexed in (sets, CAES(sets, (selected("1+0", PAIR),) * 5)):
+        with pytest.raises(ShapeError, match="mask of 4 entries cannot choose among 5 items; give"):
+            indexed[torch.ones(4, dtype=torch.bool)]
 
 
 @given(st.data())

@@ -87,6 +87,8 @@ def full_gallery(
     and the one positive of each is its own counterpart.
     """
     pairs, asked = checked_ids(ids), checked_ids(query_ids, meaning="query ids")
+    if not asked:
+        raise EmptyBatchError("query_ids is empty; name at least one pair as a query")
     source_gallery, target_gallery = (
         Gallery.from_candidates(pairs, one) for one in (source, target)
     )

@@ -194,9 +194,18 @@ def _rows(index: ItemIndex, num_items: int) -> slice | Tensor:
     # On the CPU, from where indices reach tensors of every device.
     rows = (index.cpu() if isinstance(index, Tensor) else torch.tensor(index)).reshape(-1)
     if rows.dtype == torch.bool:
+        _require_mask_of_all(rows, num_items)
         return rows
     _require_known_items(rows, num_items)
     return rows.to(torch.int64)
+
+
+def _require_mask_of_all(mask: Tensor, num_items: int) -> None:
+    if len(mask) != num_items:
+        raise ShapeError(
+            f"a mask of {len(mask)} entries cannot choose among {num_items} items; "
+            f"give one entry per item"
+        )
 
 
 def _require_known_items(rows: Tensor, num_items: int) -> None:
