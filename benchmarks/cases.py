@@ -17,7 +17,7 @@ from adaptiveembed import (
     search,
     setsim_matrix,
 )
-from adaptiveembed.similarity import best_assignment
+from adaptiveembed.similarity.assignment import best_assignment, best_total
 from benchmarks.timing import Contenders, Result, against_fastest, interleaved
 
 QUERIES, ITEMS, SEARCHED, TOP = 64, 20_000, 100_000, 10
@@ -32,7 +32,9 @@ def all_pairs() -> Iterator[Result]:
     for dim in (256, 1024):
         for capacity in CAPACITIES:
             queries, gallery = unit_sets(QUERIES, capacity, dim), unit_sets(ITEMS, capacity, dim)
-            contenders = {"setsim_matrix": lambda q=queries, g=gallery: setsim_matrix(q, g)}
+            contenders: Contenders = {
+                "setsim_matrix": lambda q=queries, g=gallery: setsim_matrix(q, g)
+            }
             contenders |= products(queries.flatten(0, 1), gallery.flatten(0, 1))
             goal = "1.15" if capacity <= 4 else {256: "1.6", 1024: "1.25"}[dim]
             setting = f"{QUERIES} x {ITEMS:,}, k={capacity}, d={dim}"
@@ -53,7 +55,9 @@ def top_ten() -> Iterator[Result]:
             left = queries.vectors[:, list(selection.positions)].flatten(0, 1)
             rows = gallery.rows[list(selection.positions)]
             right = torch.from_numpy(rows.reshape(-1, gallery.dim))
-            contenders = {"search": lambda c=caes: search(gallery, c, TOP)} | products(left, right)
+            contenders: Contenders = {"search": lambda c=caes: search(gallery, c, TOP)} | products(
+                left, right
+            )
             goal = "<= 0.7" if count > 1 else "report"
             setting = f"{count} x {SEARCHED:,}, k={capacity}, d=256"
             seconds = interleaved(contenders, 5)
@@ -66,7 +70,7 @@ def assignments() -> Iterator[Result]:
     torch.set_num_threads(1)
     for size in CAPACITIES:
         cosines = torch.rand(ITEMS, size, size, generator=generator()) * 2 - 1
-        contenders = {"best_assignment": lambda c=cosines: best_assignment(c)}
+        contenders: Contenders = {"best_assignment": lambda c=cosines: best_assignment(c)}
         contenders |= solvers(cosines)
         result = against_fastest(
             "c assignment / best peer",
@@ -78,11 +82,31 @@ def assignments() -> Iterator[Result]:
     torch.set_num_threads(threads)
 
 
+def numba() -> Iterator[Result]:
+    """(c) The same program in Numba, on one thread, totals alone: why kernels are written as IR."""
+    from benchmarks.numba_lanes import best_totals  # noqa: PLC0415
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    for size in CAPACITIES:
+        cosines = torch.rand(ITEMS, size, size, generator=generator()) * 2 - 1
+        array, totals = cosines.numpy(), np.empty(ITEMS, np.float32)
+        contenders: Contenders = {
+            "best_total": lambda c=cosines: best_total(c),
+            "Numba, 160 lanes": lambda a=array, t=totals: best_totals(a, t),
+        }
+        setting = f"{ITEMS:,} matrices, k={size}"
+        seconds = interleaved(contenders, ROUNDS)
+        assert torch.equal(torch.from_numpy(totals), best_total(cosines))
+        yield against_fastest("c totals / Numba", setting, "report", seconds)
+    torch.set_num_threads(threads)
+
+
 def maxsim_peers() -> Iterator[Result]:
     """(d) SetSim beside the MaxSim of two libraries, on the same shapes."""
     for capacity in CAPACITIES:
         queries, gallery = unit_sets(QUERIES, capacity, 256), unit_sets(ITEMS, capacity, 256)
-        contenders = {"setsim_matrix": lambda q=queries, g=gallery: setsim_matrix(q, g)}
+        contenders: Contenders = {"setsim_matrix": lambda q=queries, g=gallery: setsim_matrix(q, g)}
         for name, peer in maxsims(queries, gallery).items():
             seconds = interleaved(contenders | {name: peer}, 3)
             setting = f"{QUERIES} x {ITEMS:,}, k={capacity}, d=256"
@@ -111,6 +135,7 @@ CASES: tuple[Callable[[], Iterator[Result]], ...] = (
     all_pairs,
     top_ten,
     assignments,
+    numba,
     maxsim_peers,
     rank_tables,
 )
