@@ -184,7 +184,7 @@ def world():
 
 @pytest.mark.parametrize("place", [5, -2])
 def test_a_positive_that_is_not_in_the_gallery_is_refused(world, place):
-    with pytest.raises(UnknownIdError, match=rf"positive {place} is not in the gallery of 5 items"):
+    with pytest.raises(UnknownIdError, match=rf"positive {place} is not among the 5 items"):
         table(world, np.array([[0], [place]]), FEW)
 
 

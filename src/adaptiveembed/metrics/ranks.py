@@ -85,7 +85,7 @@ def checked_positives(positives: object, num_items: int) -> Positives:
             f"positive {unknown[0]} is not among the {num_items} items; "
             f"choose 0 to {num_items - 1}, or -1 for none"
         )
-    require_distinct_positives(places)
+    _require_distinct_positives(places)
     return places
 
 
@@ -127,7 +127,7 @@ def _require_usable(scores: ScoreArray) -> None:
         )
 
 
-def require_distinct_positives(positives: Positives) -> None:
+def _require_distinct_positives(positives: Positives) -> None:
     """Refuse a query that names the same positive twice."""
     ordered = np.sort(positives, axis=1)
     repeated = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from adaptiveembed.errors import (
     AdaptiveEmbedError,
     DtypeError,
-    DuplicateIdError,
     GalleryFormatError,
     NotFiniteError,
     NotNormalizedError,
@@ -30,6 +29,7 @@ from adaptiveembed.similarity.kernels.compiler import has_byte_product
 from adaptiveembed.similarity.kernels.panels import Floats, StoredVectors
 from adaptiveembed.structure.candidates import UNIT_LENGTH_TOLERANCE, CandidateSets
 from adaptiveembed.structure.groups import GroupLayout
+from adaptiveembed.structure.ids import checked_ids, distinct_ids
 
 TOLERANCES = {
     np.dtype(np.float32): UNIT_LENGTH_TOLERANCE[torch.float32],
@@ -56,7 +56,7 @@ class Gallery:
     def __post_init__(self) -> None:
         _require_rows(self.rows, self.layout, len(self.ids))
         _require_unit_length(self.rows)
-        _require_ids(self.ids)
+        distinct_ids(self.ids)
 
     @classmethod
     def from_candidates(cls, ids: Sequence[str], candidates: CandidateSets) -> Gallery:
@@ -71,8 +71,7 @@ class Gallery:
             vectors = unit_rows(vectors)
         rows = np.array(vectors.transpose(1, 0, 2), order="C")  # always a copy
         _require_rows(rows, candidates.layout, len(ids))
-        _require_ids(ids)
-        return _already_checked(tuple(ids), rows, candidates.layout)
+        return _already_checked(distinct_ids(ids), rows, candidates.layout)
 
     @classmethod
     def open(cls, folder: str | Path) -> Gallery:
@@ -80,7 +79,7 @@ class Gallery:
         stored = read_gallery(Path(folder))
         try:
             _require_rows(stored.rows, stored.layout, len(stored.ids))
-            _require_ids(stored.ids)
+            distinct_ids(stored.ids)
         except AdaptiveEmbedError as error:
             raise GalleryFormatError(
                 f"{folder} is damaged ({error}); save the gallery again"
@@ -138,8 +137,7 @@ class Gallery:
 
     def indices_of(self, ids: Sequence[str]) -> GalleryIndices:
         """The place of each id in the gallery."""
-        if isinstance(ids, str):
-            raise DtypeError(f"ids are a list of texts, got the text {ids!r}; use [{ids!r}]")
+        ids = checked_ids(ids)
         unknown = [each for each in ids if each not in self._places]
         if unknown:
             raise UnknownIdError(
@@ -152,8 +150,7 @@ class Gallery:
     def take(self, indices: np.ndarray) -> Gallery:
         """A gallery of these items, in this order."""
         chosen = self.require_places(indices)
-        ids = tuple(self.ids[index] for index in chosen.tolist())
-        _require_ids(ids)
+        ids = distinct_ids(self.ids[index] for index in chosen.tolist())
         return _already_checked(ids, np.ascontiguousarray(self.rows[:, chosen]), self.layout)
 
     def candidates(self, indices: np.ndarray) -> CandidateSets:
@@ -235,15 +232,3 @@ def _length_error(item: int, position: int, length: float, tolerance: float) -> 
         f"{where} has length {length:.6g}, needed is 1 within {tolerance:g}; "
         f"use CandidateSets.normalized and Gallery.from_candidates"
     )
-
-
-def _require_ids(ids: Sequence[str]) -> None:
-    if isinstance(ids, str):
-        raise DtypeError(f"ids are a list of texts, got the text {ids!r}; use [{ids!r}]")
-    seen: set[str] = set()
-    for each in ids:
-        if not isinstance(each, str):
-            raise DtypeError(f"ids are text, got {each!r}; use str({each!r})")
-        if each in seen:
-            raise DuplicateIdError(f"id {each!r} is given twice; every item needs an id of its own")
-        seen.add(each)

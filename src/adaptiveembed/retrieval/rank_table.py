@@ -12,15 +12,13 @@ import torch
 from numpy.typing import NDArray
 
 from adaptiveembed.errors import (
-    DtypeError,
     DuplicateIdError,
     EmptyBatchError,
     LayoutMismatchError,
     ShapeError,
-    UnknownIdError,
     UnknownSelectionError,
 )
-from adaptiveembed.metrics.ranks import ranks_from_counts, require_distinct_positives
+from adaptiveembed.metrics.ranks import checked_positives, ranks_from_counts
 from adaptiveembed.retrieval.gallery import Gallery
 from adaptiveembed.retrieval.rows import query_sets
 from adaptiveembed.retrieval.search import require_comparable_queries
@@ -121,28 +119,16 @@ def _required_places(gallery: Gallery, among: np.ndarray) -> GalleryIndices:
 
 
 def _required_positives(gallery: Gallery, queries: CandidateSets, given: object) -> Positives:
-    """The positives as 64-bit numbers."""
-    if not isinstance(given, np.ndarray) or given.dtype.kind not in "iu":
-        kind = getattr(given, "dtype", type(given).__name__)
-        raise DtypeError(
-            f"positives are an array of places, got {kind}; use np.asarray(places, dtype=np.int64)"
-        )
-    if given.ndim != 2 or given.shape[0] != len(queries):
+    """The positives as 64-bit numbers: a row per query, with at least one place in each."""
+    positives = checked_positives(given, len(gallery))
+    if len(positives) != len(queries):
         raise ShapeError(
-            f"positives are [queries, positives], got shape {given.shape} for {len(queries)} "
-            f"queries; give one row per query, filled with -1"
+            f"got positives of {len(positives)} queries and {len(queries)} queries; "
+            f"give one row of positives per query"
         )
-    positives: Positives = given.astype(np.int64)
-    wrong = positives[(positives < -1) | (positives >= len(gallery))]
-    if wrong.size:
-        raise UnknownIdError(
-            f"positive {wrong[0]} is not in the gallery of {len(gallery)} items; "
-            f"choose 0 to {len(gallery) - 1}, or -1 for none"
-        )
-    require_distinct_positives(positives)
-    if not (positives >= 0).any(axis=1).all():
-        query = int(np.flatnonzero(~(positives >= 0).any(axis=1))[0])
-        raise EmptyBatchError(f"query {query} has no positive; leave it out or name one")
+    missing = np.flatnonzero(~(positives >= 0).any(axis=1))
+    if missing.size:
+        raise EmptyBatchError(f"query {missing[0]} has no positive; leave it out or name one")
     return positives
 
 
