@@ -12,6 +12,10 @@ REST = 0.05
 sleep, and take no part in the time of the next."""
 
 
+SHORTEST = 0.02
+"""Seconds that a measurement should last: a core that has slept is slow for its first call."""
+
+
 @dataclass(frozen=True)
 class Result:
     """One line of the table: how long ours took, divided by how long the peer took."""
@@ -28,16 +32,28 @@ class Result:
 
 
 def interleaved(contenders: Contenders, rounds: int) -> dict[str, float]:
-    """The median seconds of each contender; the first round warms up and is not counted."""
+    """The median seconds of each contender; short calls are repeated within a measurement."""
+    repeats = {name: _repeats(run) for name, run in contenders.items()}
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(rounds + 1):
+    for _ in range(rounds):
         for name, run in contenders.items():
             time.sleep(REST)
-            start = time.perf_counter()
-            run()
-            if number:
-                seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(_measured(run, repeats[name]))
     return {name: statistics.median(each) for name, each in seconds.items()}
+
+
+def _repeats(run: Callable[[], object]) -> int:
+    """How many calls fill a measurement; the first call warms up and is not counted."""
+    run()
+    return max(1, int(SHORTEST / _measured(run, 1)))
+
+
+def _measured(run: Callable[[], object], repeats: int) -> float:
+    """Seconds of one call, as the mean of some in a row."""
+    start = time.perf_counter()
+    for _ in range(repeats):
+        run()
+    return (time.perf_counter() - start) / repeats
 
 
 def against_fastest(case: str, setting: str, goal: str, seconds: dict[str, float]) -> Result:

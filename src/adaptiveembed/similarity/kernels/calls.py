@@ -28,6 +28,9 @@ from adaptiveembed.similarity.kernels.screening import (
 )
 from adaptiveembed.similarity.kernels.threads import even_parts, in_parallel
 
+SMALLEST_PART = 4096
+"""Products of one query that are worth a call: less costs more to start than to make."""
+
 
 def best_totals(cosines: Floats, num_threads: int) -> Floats:
     """The greatest one-to-one totals of cosines [queries, gallery, rows, columns].
@@ -73,7 +76,7 @@ def score_lists(panels: Panel, scope: Scope, bounds: Integers) -> Floats:
         lists = np.clip(bounds, part.start, part.stop)
         _Call(panels, scope, lists).run(kernel, scores.ctypes.data)
 
-    in_parallel(score, even_parts(len(scope.items), scope.num_threads, lanes()), scope.num_threads)
+    in_parallel(score, _parts(scope), scope.num_threads)
     return scores
 
 
@@ -99,7 +102,7 @@ def screen(
         count = call.run(kernel, *addresses, pairs.ctypes.data, len(limits))
         return pairs[:count]
 
-    parts = even_parts(len(scope.items), scope.num_threads, lanes())
+    parts = _parts(scope)
     pairs = np.concatenate(in_parallel(find, parts, scope.num_threads))
     pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
     return pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
@@ -150,6 +153,12 @@ class _Call:
         )
 
 
+def _parts(scope: Scope) -> list[slice]:
+    """Parts of the scope's items that are worth a call each."""
+    grain = max(lanes(), SMALLEST_PART // len(scope.positions) ** 2)
+    return even_parts(len(scope.items), scope.num_threads, -(-grain // lanes()) * lanes())
+
+
 def _pass_over(panel: Panel, scope: Scope, part: slice) -> _Call:
     """A call on one part of the scope's items."""
     return _Call(panel, scope, np.array([part.start, part.stop]))
@@ -163,7 +172,7 @@ def _score_many(panel: Panel, scope: Scope, out: Floats) -> None:
         call = _pass_over(panel, scope, part)
         call.run(kernel, out.ctypes.data, stride, panel.num_queries)
 
-    in_parallel(score, even_parts(len(scope.items), scope.num_threads, lanes()), scope.num_threads)
+    in_parallel(score, _parts(scope), scope.num_threads)
 
 
 def _count(panel: Panel, scope: Scope, targets: tuple[Numbers, ...], probes: Floats) -> Integers:
@@ -177,7 +186,7 @@ def _count(panel: Panel, scope: Scope, targets: tuple[Numbers, ...], probes: Flo
         call.run(kernel, padded.ctypes.data, found.ctypes.data, panel.num_lanes)
         return found
 
-    parts = even_parts(len(scope.items), scope.num_threads, lanes())
+    parts = _parts(scope)
     total = np.zeros(padded.shape, np.int64)
     for found in in_parallel(count, parts, scope.num_threads):
         total += found
