@@ -1,4 +1,4 @@
-"""Measure every case and print the table, in about ten minutes: `make bench`."""
+"""Measure every case and print the table, in about three minutes: `make bench`."""
 
 import argparse
 import json
