@@ -16,21 +16,35 @@ what is needed and what to do, and it is written where the error is raised.
     ├── DuplicateIdError        the same id, or the same item, twice
     ├── UnknownIdError          an id, or an item, that is not in the gallery
     ├── GalleryFormatError      a stored gallery that cannot be read
+    ├── ManifestError           a list of pairs with something wrong in it; names every line
+    ├── MediaError              a text, picture, video or sound that cannot be read
+    ├── EncoderError            an encoder that cannot be found, or breaks its contract
+    ├── FeatureStoreError       stored features that cannot be read, or belong to something else
+    ├── CheckpointError         a stored state of training that cannot be continued
+    ├── ModelFormatError        a saved model that cannot be read
+    ├── TrainingError           a training that cannot go on; says at which step and why
     └── SettingError            a setting that cannot work
 """
 
 __all__ = [
     "AdaptiveEmbedError",
     "CapacityLimitError",
+    "CheckpointError",
     "DtypeError",
     "DuplicateIdError",
     "EmptyBatchError",
+    "EncoderError",
+    "FeatureStoreError",
     "GalleryFormatError",
     "LayoutMismatchError",
+    "ManifestError",
+    "MediaError",
+    "ModelFormatError",
     "NotFiniteError",
     "NotNormalizedError",
     "SettingError",
     "ShapeError",
+    "TrainingError",
     "UnequalCapacityError",
     "UnknownIdError",
     "UnknownSelectionError",
@@ -87,6 +101,34 @@ class UnknownIdError(AdaptiveEmbedError):
 
 class GalleryFormatError(AdaptiveEmbedError):
     """A stored gallery cannot be read."""
+
+
+class ManifestError(AdaptiveEmbedError):
+    """A list of pairs has something wrong in it."""
+
+
+class MediaError(AdaptiveEmbedError):
+    """A text, picture, video or sound cannot be read."""
+
+
+class EncoderError(AdaptiveEmbedError):
+    """An encoder cannot be found, or breaks its contract."""
+
+
+class FeatureStoreError(AdaptiveEmbedError):
+    """Stored features cannot be read, or belong to something else."""
+
+
+class CheckpointError(AdaptiveEmbedError):
+    """A stored state of training cannot be continued."""
+
+
+class ModelFormatError(AdaptiveEmbedError):
+    """A saved model cannot be read."""
+
+
+class TrainingError(AdaptiveEmbedError):
+    """A training cannot go on."""
 
 
 class SettingError(AdaptiveEmbedError):

@@ -16,6 +16,9 @@ SetVectors = Float[Tensor, "capacity dim"]
 ItemIndices = Int64[Tensor, " items"]
 ItemCounts = Int64[Tensor, " items"]
 
+# Media as an encoder describes them.
+GlobalFeatures = Float[Tensor, "items width"]
+
 # Two sides of a comparison.
 QuerySets = Float[Tensor, "queries query_capacity query_dim"]
 GallerySets = Float[Tensor, "gallery gallery_capacity gallery_dim"]
