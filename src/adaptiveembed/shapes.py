@@ -6,7 +6,7 @@ our own error, which says what to do, then speaks first.
 """
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int64
+from jaxtyping import Bool, Float, Float32, Float64, Int64, UInt8
 from torch import Tensor
 
 # Sets of one modality.
@@ -65,3 +65,26 @@ ActionUtilities = Float[Tensor, "*states actions"]
 EdgeScores = Float[Tensor, "items edges"]
 NodeUtilities = Float64[np.ndarray, "nodes samples"]
 EdgeUtilities = Float64[np.ndarray, "edges samples"]
+
+# What the training-free encoder computes with.
+ProjectionMatrix = Float32[Tensor, "inputs outputs"]
+Biases = Float32[Tensor, " outputs"]
+PixelArray = UInt8[np.ndarray, "height width 3"]
+Rasters = Float32[Tensor, "rasters height width 3"]
+EdgeVectors = Float32[Tensor, "rasters height width 2"]
+CellPixels = Float32[Tensor, "cells pixels channels"]
+CellFeatures = Float32[Tensor, "rasters rows columns features"]
+
+# The embedder of Stage I.
+States = Float[Tensor, "batch states width"]
+StateMask = Bool[Tensor, "batch states"]
+BatchFeatures = Float[Tensor, "batch width"]
+QueryOutputs = Float[Tensor, "batch learned query_width"]
+PositionVectors = Float[Tensor, "batch dim"]
+DropoutKeys = Int64[Tensor, " batch"]
+ItemHidden = Float[Tensor, "batch *hidden"]
+ItemMask = Bool[Tensor, "batch numbers"]
+SourceFeatures = Float[Tensor, "pairs source_width"]
+TargetFeatures = Float[Tensor, "pairs target_width"]
+SecondMoments = Float64[Tensor, "rows columns"]
+SameItem = Bool[Tensor, "queries gallery"]
