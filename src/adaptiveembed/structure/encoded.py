@@ -52,6 +52,13 @@ class EncodedMedia:
             self.global_feature[rows], self.hidden_states[rows, :states], mask[:, :states]
         )
 
+    def to(self, device: torch.device | str) -> "EncodedMedia":
+        """The same media on another device; they are not checked again."""
+        moved = object.__new__(EncodedMedia)
+        for name in ("global_feature", "hidden_states", "mask"):
+            object.__setattr__(moved, name, getattr(self, name).to(device))
+        return moved
+
 
 @runtime_checkable
 class Features(Protocol):
