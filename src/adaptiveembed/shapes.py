@@ -6,7 +6,7 @@ our own error, which says what to do, then speaks first.
 """
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int64, UInt8
+from jaxtyping import Bool, Float, Float32, Float64, Int64, Shaped, UInt8
 from torch import Tensor
 
 # Sets of one modality.
@@ -50,30 +50,37 @@ TopIndices = Int64[np.ndarray, "queries k"]
 TopScores = Float32[np.ndarray, "queries k"]
 
 # What the policy reads, and what it says (Stage II).
-BankResponses = Float[Tensor, "batch candidates bank"]
-NodeScores = Float[Tensor, "batch nodes bank"]
-TopItems = Int64[Tensor, "batch nodes depth"]
-TopScoresOfNodes = Float[Tensor, "batch nodes depth"]
-Feedback = Float[Tensor, "batch nodes candidates depth"]
-StateFeedback = Float[Tensor, "batch candidates depth"]
-NodePlaces = Int64[Tensor, " batch"]
+SingleVectors = Float[Tensor, "rows dim"]
 BankPlaces = Int64[Tensor, " batch"]
-Invariants = Float[Tensor, "batch features"]
+BankScores = Float[Tensor, "batch bank"]
+FeedbackItems = Int64[Tensor, "batch depth"]
+FeedbackScores = Float[Tensor, "batch depth"]
+StateFeedback = Float[Tensor, "batch candidates depth"]
+StatesItems = Int64[Tensor, "batch states depth"]
+StatesScores = Float[Tensor, "batch states depth"]
+Feedback = Float[Tensor, "batch states candidates depth"]
+HiddenCandidates = Float[Tensor, "batch candidates width"]
+CandidateMask = Bool[Tensor, "batch candidates"]
 StateLogits = Float[Tensor, "batch states actions"]
+StateProbabilities = Float[Tensor, "batch states actions"]
+ActionProbabilities = Float[Tensor, "batch actions"]
 ActionLogits = Float[Tensor, "*states actions"]
 ActionUtilities = Float[Tensor, "*states actions"]
-EdgeScores = Float[Tensor, "items edges"]
-NodeUtilities = Float64[np.ndarray, "nodes samples"]
+NodePlaces = Int64[Tensor, " batch"]
+EdgePlaces = Int64[Tensor, " edges"]
+ActionMask = Bool[Tensor, "states actions"]
+PositionMask = Bool[Tensor, "states candidates"]
+NodeValues = Float64[np.ndarray, "nodes samples"]
 EdgeUtilities = Float64[np.ndarray, "edges samples"]
+EdgeFacts = Float64[np.ndarray, " edges"]
 
 # What the training-free encoder computes with.
 ProjectionMatrix = Float32[Tensor, "inputs outputs"]
 Biases = Float32[Tensor, " outputs"]
 PixelArray = UInt8[np.ndarray, "height width 3"]
-Rasters = Float32[Tensor, "rasters height width 3"]
-EdgeVectors = Float32[Tensor, "rasters height width 2"]
-CellPixels = Float32[Tensor, "cells pixels channels"]
-CellFeatures = Float32[Tensor, "rasters rows columns features"]
+Planes = Shaped[Tensor, "pictures channels height width"]
+ColourTable = Float32[Tensor, "steps colours"]
+CellFeatures = Float32[Tensor, "pictures rows columns features"]
 
 # The embedder of Stage I.
 States = Float[Tensor, "batch states width"]
