@@ -1,9 +1,10 @@
 """How long work says how far it is, without knowing who listens."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class Progress(Protocol):
     """Called as work goes on; a listener may show it, keep it, or do nothing."""
 
