@@ -6,7 +6,7 @@ our own error, which says what to do, then speaks first.
 """
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int64, Shaped, UInt8
+from jaxtyping import Bool, Float, Float16, Float32, Float64, Int64, Shaped, UInt8
 from torch import Tensor
 
 # Sets of one modality.
@@ -66,6 +66,8 @@ StateProbabilities = Float[Tensor, "batch states actions"]
 ActionProbabilities = Float[Tensor, "batch actions"]
 ActionLogits = Float[Tensor, "*states actions"]
 ActionUtilities = Float[Tensor, "*states actions"]
+StateValues = Float[Tensor, "*states"]
+StateUtilities = Float[Tensor, "samples states actions"]
 NodePlaces = Int64[Tensor, " batch"]
 EdgePlaces = Int64[Tensor, " edges"]
 ActionMask = Bool[Tensor, "states actions"]
@@ -83,6 +85,13 @@ ColourTable = Float32[Tensor, "steps colours"]
 CellFeatures = Float32[Tensor, "pictures rows columns features"]
 PlanesOverTime = Shaped[Tensor, "videos frames channels height width"]
 CellsOverTime = Float32[Tensor, "videos times rows columns features"]
+SampleArray = Float32[np.ndarray, " samples"]
+Samples = Float32[Tensor, " samples"]
+Spectra = Float32[Tensor, "frames frequencies"]
+MelFilters = Float32[Tensor, "frequencies bands"]
+Bands = Float32[Tensor, "frames bands"]
+PieceVectors = Float32[Tensor, "pieces width"]
+PieceVector = Float32[Tensor, " width"]
 Places = Float32[Tensor, "*states axes"]
 PlaceFeatures = Float32[Tensor, "*states features"]
 Descriptions = Float32[Tensor, "batch states inputs"]
@@ -109,3 +118,7 @@ SameItem = Bool[Tensor, "queries gallery"]
 
 # Losses.
 Loss = Float[Tensor, ""]
+
+# Stored features: the place of every item, and rows of numbers.
+ItemArray = Int64[np.ndarray, " items"]
+FeatureRows = Float16[np.ndarray, "_rows width"]
