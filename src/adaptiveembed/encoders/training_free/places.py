@@ -1,0 +1,31 @@
+"""Where a state is, as numbers from which near and far can be read."""
+
+import torch
+
+from adaptiveembed.shapes import Descriptions, PlaceFeatures, Places
+
+WAVES = 3
+"""How many waves each axis is described by; the fastest goes round one and a half times."""
+
+
+def place_features(places: Places) -> PlaceFeatures:
+    """Sines and cosines of half waves along every axis, whose places are from 0 to 1."""
+    angles = places.unsqueeze(-1) * (torch.pi * torch.arange(1, WAVES + 1))
+    return torch.cat((angles.sin(), angles.cos()), dim=-1).flatten(-2)
+
+
+def middles(parts: int) -> torch.Tensor:
+    """The middles of so many equal parts of the way from 0 to 1."""
+    return (torch.arange(parts) + 0.5) / parts
+
+
+def grid_places(*parts: int) -> Places:
+    """The middles of a grid's cells, the last axis fastest [cells, axes]."""
+    return torch.cartesian_prod(*map(middles, parts)).reshape(-1, len(parts))
+
+
+def with_whole(cells: Descriptions, places: PlaceFeatures) -> Descriptions:
+    """Every cell with its place; then, as one more state, their mean, which has no place."""
+    located = torch.cat((cells, places.expand(len(cells), *places.shape)), dim=2)
+    whole = torch.cat((cells.mean(dim=1), cells.new_zeros(len(cells), places.shape[1])), dim=1)
+    return torch.cat((located, whole.unsqueeze(1)), dim=1)
