@@ -117,7 +117,8 @@ SecondMoments = Float[Tensor, "rows columns"]
 MapMean = Float[Tensor, " width"]
 MapMatrix = Float[Tensor, "width dim"]
 MappedFeatures = Float[Tensor, "items dim"]
-SameItem = Bool[Tensor, "queries gallery"]
+BudgetScores = Float[Tensor, "budgets queries gallery"]
+ScoreMask = Bool[Tensor, "queries gallery"]
 
 # Losses.
 Loss = Float[Tensor, ""]
