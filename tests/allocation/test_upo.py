@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptiveembed.allocation.actions import Actions
@@ -56,6 +56,7 @@ def test_no_gradient_reaches_an_action_that_is_not_there(space):
 
 
 @every_space
+@settings(max_examples=15)
 @given(st.integers(0, 50), st.floats(-100, 100))
 def test_a_shift_of_all_actions_of_a_state_changes_no_gradient(space, seed, shift):
     logits = random_logits(Actions(space), num_items=2, seed=seed).double()
@@ -80,8 +81,8 @@ def test_a_table_of_logits_converges_to_the_best_action(space):
     logits = random_logits(actions, scale=0.1).double().requires_grad_()
     utilities = random_utilities(logits, seed=4)
     utilities[..., 0] = 0
-    optimizer = torch.optim.SGD([logits], lr=20.0 * len(actions.states))
-    for _ in range(600):
+    optimizer = torch.optim.SGD([logits], lr=40.0 * len(actions.states))
+    for _ in range(300):
         optimizer.zero_grad()
         upo_loss(logits, utilities).backward()
         optimizer.step()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import settings as profile
 from hypothesis import strategies as st
 
 from adaptiveembed.allocation.actions import STOP, Actions
@@ -67,6 +68,7 @@ def test_the_paths_of_one_sample_by_hand():
 
 
 @every_kind
+@profile(max_examples=25)
 @given(rank_tables(positives=2))
 def test_the_value_of_a_ranking_is_that_of_the_literal_twin(settings, ranks):
     expected = [[TWINS[settings.kind](row) for row in node] for node in ranks.tolist()]
@@ -74,6 +76,7 @@ def test_the_value_of_a_ranking_is_that_of_the_literal_twin(settings, ranks):
 
 
 @every_kind
+@profile(max_examples=25)
 @given(rank_tables())
 def test_a_better_rank_is_worth_more(settings, ranks):
     worse, better = node_values(ranks + 1, settings), node_values(ranks, settings)
