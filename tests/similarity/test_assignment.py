@@ -11,8 +11,8 @@ from scipy.optimize import linear_sum_assignment
 from adaptiveembed.errors import CapacityLimitError, ShapeError
 from adaptiveembed.similarity import MAX_CAPACITY, best_assignment
 from adaptiveembed.similarity.assignment import (
-    _columns_by_layers,
     assignment_columns,
+    columns_by_layers,
     require_square,
     require_supported_capacity,
 )
@@ -92,13 +92,17 @@ def test_among_equal_vectors_the_assignment_runs_backwards():
 
 @given(coarse_matrices())
 def test_the_kernel_and_the_layers_choose_the_same_columns_among_ties(cosines):
-    assert torch.equal(assignment_columns(cosines), _columns_by_layers(cosines))
+    assert torch.equal(
+        assignment_columns(cosines), *columns_by_layers(cosines, (cosines.shape[-1],))
+    )
 
 
 @every_size
 def test_the_kernel_and_the_layers_choose_the_same_columns(size):
     cosines = random_matrices(1000, size, size)
-    assert torch.equal(assignment_columns(cosines), _columns_by_layers(cosines))
+    assert torch.equal(
+        assignment_columns(cosines), *columns_by_layers(cosines, (cosines.shape[-1],))
+    )
 
 
 @pytest.mark.parametrize("pairs", [(), (1,), (17,), (1, 1), (3, 17), (33, 2), (2, 3, 4)], ids=str)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from adaptiveembed.retrieval import Gallery, search
-from adaptiveembed.similarity import setsim_matrix
+from adaptiveembed.similarity import setsim_matrices, setsim_matrix
 from adaptiveembed.structure import CAES, PAPER_LAYOUT, CandidateSets, every_prefix
 
 NARROW = """
@@ -38,11 +38,16 @@ def scores_and_places() -> list[list[float]]:
     sets = torch.randn(1_300, 8, 37, generator=generator)
     candidates = CandidateSets.normalized(sets, PAPER_LAYOUT)
     matrix = setsim_matrix(candidates.vectors[:20, :5], candidates.vectors[:40, :5])
+    asking = candidates.vectors[:16].clone().requires_grad_()
+    prefixes = setsim_matrices(asking, candidates.vectors[:40], [(0, 1, 2), (0, 1), (4, 5, 6)])
+    (gradient,) = torch.autograd.grad((torch.stack(prefixes) ** 2).sum(), asking)
     gallery = Gallery.from_candidates([str(item) for item in range(1_300)], candidates)
     nodes = every_prefix(PAPER_LAYOUT).nodes
     found = search(gallery, CAES(candidates[:20], nodes), 5)
     return [
         matrix.flatten().tolist(),
+        torch.stack(prefixes).flatten().tolist(),
+        gradient.flatten().tolist(),
         found.scores.flatten().tolist(),
         found.indices.flatten().tolist(),
     ]

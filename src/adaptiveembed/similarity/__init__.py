@@ -11,7 +11,12 @@ from adaptiveembed.similarity.maxsim import (
     mean_maxsim_matrix,
     responses,
 )
-from adaptiveembed.similarity.setsim import setsim_assignment, setsim_matrix, setsim_pairs
+from adaptiveembed.similarity.setsim import (
+    setsim_assignment,
+    setsim_matrices,
+    setsim_matrix,
+    setsim_pairs,
+)
 from adaptiveembed.similarity.tiling import MEMORY_BUDGET, ScoreTile, score_tiles
 
 __all__ = [
@@ -26,6 +31,7 @@ __all__ = [
     "responses",
     "score_tiles",
     "setsim_assignment",
+    "setsim_matrices",
     "setsim_matrix",
     "setsim_pairs",
     "upper_bound",

@@ -1,5 +1,6 @@
 """The exact best one-to-one assignment of small square matrices (the maximum in Eq. 2)."""
 
+from collections.abc import Sequence
 from functools import lru_cache, reduce
 from itertools import combinations
 
@@ -31,7 +32,10 @@ def best_assignment(cosines: Cosines) -> tuple[AssignmentTotals, Assignments]:
 def assignment_columns(cosines: Cosines) -> Assignments:
     """The column that each row takes in the best assignment."""
     values = cosines.detach()
-    return _by_kernel(values)[1] if has_kernel(values) else _columns_by_layers(values)
+    if has_kernel(values):
+        return _by_kernel(values)[1]
+    (columns,) = columns_by_layers(values, (values.shape[-1],))
+    return columns
 
 
 def best_total(cosines: Cosines) -> AssignmentTotals:
@@ -87,25 +91,29 @@ def _matrices(cosines: Tensor) -> Floats:
     return matrices
 
 
-def _columns_by_layers(cosines: Tensor) -> Tensor:
-    """The same on any device: one layer per row, all subsets of columns of one size at once."""
+def columns_by_layers(cosines: Tensor, lengths: Sequence[int]) -> list[Tensor]:
+    """The best columns of the first so many rows among as many columns, on any device.
+
+    One layer per row, all subsets of columns of one size at once; the last length is the greatest.
+    The state of the first k columns is the first of its layer, so one program serves all lengths.
+    """
     size = cosines.shape[-1]
     values = cosines[..., 0, :]
     choices: list[Tensor] = []
-    for row in range(1, size):
+    for row in range(1, lengths[-1]):
         columns, sources = _layer(size, row, cosines.device)
         reached = values[..., sources] + cosines[..., row, :][..., columns]
         values, choice = reached.max(dim=-1)
         choices.append(choice)
-    return _columns_of_choices(cosines, choices)
+    return [_columns_of_choices(cosines, choices[: length - 1]) for length in lengths]
 
 
 def _columns_of_choices(cosines: Tensor, choices: list[Tensor]) -> Tensor:
-    """Walk back from the one subset of all columns."""
+    """Walk back from the subset of the first columns."""
     size = cosines.shape[-1]
     state = torch.zeros(cosines.shape[:-2], dtype=torch.int64, device=cosines.device)
     taken: list[Tensor] = []
-    for row in range(size - 1, 0, -1):
+    for row in range(len(choices), 0, -1):
         columns, sources = _layer(size, row, cosines.device)
         choice = choices[row - 1].gather(-1, state.unsqueeze(-1)).squeeze(-1)
         taken.append(columns[state, choice])

@@ -1,5 +1,7 @@
 """SetSim: the mean cosine of the best one-to-one assignment of two equal-sized sets (Eq. 2)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -19,6 +21,7 @@ from adaptiveembed.similarity.assignment import (
     best_total,
     require_supported_capacity,
 )
+from adaptiveembed.similarity.gradient import differentiable_scores
 from adaptiveembed.similarity.kernels.calls import score_matrix
 from adaptiveembed.similarity.kernels.panels import Scope, StoredVectors
 from adaptiveembed.similarity.tiling import accumulation_type, assembled
@@ -33,12 +36,27 @@ def setsim_matrix(queries: QuerySets, gallery: GallerySets) -> ScoreMatrix:
     """
     require_comparable(queries, gallery)
     if needs_gradient(queries, gallery):
-        return _general_matrix(queries, gallery)
+        (scores,) = setsim_matrices(queries, gallery, (tuple(range(queries.shape[1])),))
+        return scores
     if queries.device.type != "cpu" or accumulation_type(queries, gallery) != torch.float32:
         return assembled(_general_matrix, queries, gallery)
     if queries.dtype == gallery.dtype == torch.float32:
         return _canonical_matrix(queries, gallery)
     return assembled(_canonical_matrix, queries, gallery)
+
+
+def setsim_matrices(
+    queries: QuerySets, gallery: GallerySets, position_sets: Sequence[tuple[int, ...]]
+) -> tuple[ScoreMatrix, ...]:
+    """SetSim of every query with every gallery item, for each of these sets of their positions.
+
+    Each is `setsim_matrix` of the vectors at the positions, to the bit on the CPU in single
+    precision, with its gradient. All prefixes of a group cost little more than the longest.
+    """
+    require_same_space(queries, gallery)
+    for positions in position_sets:
+        _require_positions(positions, min(queries.shape[1], gallery.shape[1]))
+    return differentiable_scores(*accumulated(queries, gallery), position_sets)
 
 
 def setsim_pairs(queries: QueryPairs, gallery: GalleryPairs) -> PairScores:
@@ -126,6 +144,15 @@ def _require_sets(side: str, sets: object) -> None:
         )
     if not sets.is_floating_point():
         raise DtypeError(f"{side} sets hold {sets.dtype}; convert them with .float()")
+
+
+def _require_positions(positions: tuple[int, ...], count: int) -> None:
+    require_supported_capacity(len(positions))
+    if len(set(positions)) < len(positions) or not set(positions) <= set(range(count)):
+        raise ShapeError(
+            f"positions {positions} are not those of {len(positions)} vectors of a set of {count}; "
+            f"name each once, from 0 to {count - 1}"
+        )
 
 
 def _canonical_matrix(queries: Tensor, gallery: Tensor) -> Tensor:

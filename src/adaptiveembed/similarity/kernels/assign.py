@@ -11,6 +11,9 @@ from adaptiveembed.similarity.kernels.vocabulary import I32, I64, POINTER, Emitt
 Cell: TypeAlias = Callable[[int, int], ir.Value]
 """The cosines of row and column, one pair to a lane."""
 
+COLUMN_BITS = 3
+"""Bits of an assignment's word that hold the column of one row; those of row 0 are the lowest."""
+
 
 def emit_totals(e: Emitter, plan: AssignmentPlan, cell: Cell) -> list[ir.Value]:
     """The greatest total of each target of the plan."""
@@ -57,6 +60,26 @@ def emit_walk(
             state = e.load(e.at(sources, e.add(e.mul(state, plan.size), column), I64), I64, 8)
 
 
+def emit_matches(e: Emitter, plan: AssignmentPlan, cell: Cell) -> list[tuple[ir.Value, ir.Value]]:
+    """The greatest total of each target, and its assignment as a word of `COLUMN_BITS` a row.
+
+    Of several columns with one total, the first. The word travels with the value: no state has to
+    be visited again, and every lane may go its own way.
+    """
+    values: list[ir.Value] = []
+    words: list[ir.Value] = []
+    for terms in plan.states:
+        best, word = _value(e, terms[0], values, cell), _word(e, terms[0], words)
+        for term in terms[1:]:
+            value = _value(e, term, values, cell)
+            better = e.builder.fcmp_ordered(">", value, best)
+            best = e.builder.select(better, value, best)
+            word = e.builder.select(better, _word(e, term, words), word)
+        values.append(best)
+        words.append(word)
+    return [(values[target], words[target]) for target in plan.targets]
+
+
 def emit_score(e: Emitter, total: ir.Value, capacity: int) -> ir.Value:
     """The mean of an assignment's cosines, held in [-1, 1]; what is not a number stays so.
 
@@ -73,8 +96,13 @@ def _value(e: Emitter, term: Term, values: list[ir.Value], cell: Cell) -> ir.Val
     return cosine if term.source is None else e.builder.fadd(values[term.source], cosine)
 
 
+def _word(e: Emitter, term: Term, words: list[ir.Value]) -> ir.Value:
+    column = e.whole(term.column << COLUMN_BITS * term.row)
+    return column if term.source is None else e.builder.or_(words[term.source], column)
+
+
 def _column(e: Emitter, term: Term) -> ir.Constant:
-    return ir.Constant(e.integers, [term.column] * e.lanes)
+    return e.whole(term.column)
 
 
 def _source_table(e: Emitter, plan: AssignmentPlan) -> ir.Value:

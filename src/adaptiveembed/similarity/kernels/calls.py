@@ -1,7 +1,7 @@
 """The kernels as functions of arrays, whose arguments the layers above have checked."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 from adaptiveembed.similarity.kernels.codes import ByteGallery, BytePanel, padded_queries
 from adaptiveembed.similarity.kernels.compiler import Kernel, lanes
 from adaptiveembed.similarity.kernels.counting import counting_kernel
+from adaptiveembed.similarity.kernels.learning import (
+    cosine_gradient_kernel,
+    matching_scores_kernel,
+)
 from adaptiveembed.similarity.kernels.matching import columns_kernel, totals_kernel
 from adaptiveembed.similarity.kernels.panels import (
     Floats,
@@ -16,9 +20,11 @@ from adaptiveembed.similarity.kernels.panels import (
     Panel,
     Scope,
     StoredVectors,
+    aligned_empty,
     many_queries_panel,
     one_query_panels,
     queries_at_once,
+    whole_lanes,
 )
 from adaptiveembed.similarity.kernels.plan import Numbers
 from adaptiveembed.similarity.kernels.scoring import many_queries_kernel, one_query_kernel
@@ -27,6 +33,8 @@ from adaptiveembed.similarity.kernels.screening import (
     screening_kernel,
 )
 from adaptiveembed.similarity.kernels.threads import even_parts, in_parallel
+
+Words: TypeAlias = NDArray[np.int32]
 
 SMALLEST_PART = 4096
 """Products of one query that are worth a call: less costs more to start than to make."""
@@ -122,6 +130,43 @@ def count_reached(
         panel = many_queries_panel(sets[part])
         counts[:, part] = _count(panel, scope, targets, probes[:, part])
     return counts
+
+
+def matching_scores(sets: Floats, scope: Scope, lengths: Numbers) -> tuple[Floats, Words]:
+    """Canonical scores under prefixes of the scope's positions [prefix, item, query].
+
+    Beside them, alike, the words of the assignments. Queries are filled up to whole vectors of
+    lanes.
+    """
+    shape = (len(lengths), len(scope.items), whole_lanes(len(sets)))
+    scores, words = aligned_empty(shape, np.float32), aligned_empty(shape, np.int32)
+    kernel = matching_scores_kernel(lengths)
+    step = queries_at_once(lanes(), sets.shape[1])
+    strides = [scores.strides[axis] // scores.itemsize for axis in (0, 1)]
+    for start in range(0, len(sets), step):
+        panel = many_queries_panel(sets[start : start + step])
+        out = (scores[..., start:].ctypes.data, words[..., start:].ctypes.data, *strides)
+
+        def match(part: slice, panel: Panel = panel, out: tuple[int, ...] = out) -> None:
+            _pass_over(panel, scope, part).run(kernel, *out, panel.num_lanes)
+
+        in_parallel(match, _parts(scope), scope.num_threads)
+    return scores, words
+
+
+def cosine_gradients(
+    gradients: Floats, words: Words, lengths: Numbers, out: Floats, num_threads: int
+) -> None:
+    """Fill out [item, column, row, query] from the gradients of scores [prefix, item, query]."""
+    kernel = cosine_gradient_kernel(lengths)
+    _, num_items, num_queries = gradients.shape
+    stride = gradients.strides[0] // gradients.itemsize
+
+    def spread(part: slice) -> None:
+        given = (gradients[:, part].ctypes.data, words[:, part].ctypes.data, stride)
+        kernel(*given, part.stop - part.start, num_queries, out[part].ctypes.data)
+
+    in_parallel(spread, even_parts(num_items, num_threads, 1), num_threads)
 
 
 @dataclass(frozen=True)

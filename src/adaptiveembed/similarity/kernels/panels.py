@@ -129,10 +129,15 @@ def queries_at_once(num_queries: int, capacity: int) -> int:
     return max(1, PANEL_LANES // (capacity * lanes())) * lanes()
 
 
+def whole_lanes(count: int) -> int:
+    """The least number of lanes in whole vectors that holds so many."""
+    return -(-count // lanes()) * lanes()
+
+
 def many_queries_panel(sets: NDArray[Any]) -> Panel:
     """Sets [queries, capacity, words] with a query to a lane; missing queries are zero."""
     num_queries, capacity, words = sets.shape
-    groups = -(-num_queries // lanes())
+    groups = whole_lanes(num_queries) // lanes()
     padded = np.zeros((groups * lanes(), capacity, words), sets.dtype)
     padded[:num_queries] = sets
     panel = aligned_empty((groups, capacity, words, lanes()), sets.dtype)

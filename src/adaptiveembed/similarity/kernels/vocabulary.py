@@ -136,6 +136,10 @@ class Emitter:
         """The same float in every lane."""
         return ir.Constant(self.floats, [value] * self.lanes)
 
+    def whole(self, value: int) -> ir.Constant:
+        """The same 32-bit integer in every lane."""
+        return ir.Constant(self.integers, [value] * self.lanes)
+
     def bits(self, mask: ir.Value) -> ir.Value:
         """A vector of truths as the bits of one integer."""
         return self.builder.bitcast(mask, ir.IntType(self.lanes))
