@@ -28,6 +28,8 @@ class TaskEvaluation:
     dim: int
     gallery_vectors_stored: int
     """Vectors that a gallery item must keep: only its own for a fixed selection, else all."""
+    compared: QueryIndices | None = None
+    """Vectors of a gallery item that each query met; open: as many as its own."""
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -83,8 +85,11 @@ class Evaluation:
 
     @property
     def gallery_vectors_compared(self) -> float:
-        """Mean number of vectors of a gallery item that a query looks at: as many as its own."""
-        return self.query_vectors
+        """Mean number of vectors of a gallery item that a query looks at."""
+        counts = [
+            one.capacities if one.compared is None else one.compared for one in self.directions
+        ]
+        return float(np.concatenate(counts).mean())
 
     @property
     def gallery_vectors_stored(self) -> int:
