@@ -131,10 +131,10 @@ def test_bytes_that_are_no_text_are_named_by_line_and_place(tmp_path):
     for name in ("pairs.jsonl", "pairs.csv"):
         path = tmp_path / name
         path.write_bytes(
-            b"id,text,media\n1,caf\xe9,a.png\n" if name.endswith("csv") else b'{"\xff"}'
+            b"id,text,media\n1,\xe9t\xe9,a.png\n" if name.endswith("csv") else b'{"\xff"}'
         )
         with pytest.raises(
-            ManifestError, match=r"line [12]: byte [36] is not UTF-8; save the file"
+            ManifestError, match=r"line [12]: byte [23] is not UTF-8; save the file"
         ):
             read_manifest(path)
 

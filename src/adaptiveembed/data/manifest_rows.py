@@ -67,8 +67,9 @@ def read_rows(path: Path) -> Rows:
 
 def _read_json_lines(path: Path) -> Rows:
     found = Rows("line")
-    for number, line in _text_lines(path, found):
-        if not line.strip():
+    for number, whole_line in _text_lines(path, found):
+        line = whole_line.strip()
+        if not line:
             found.complain(number, "it is blank; remove it")
             continue
         try:
@@ -81,7 +82,7 @@ def _read_json_lines(path: Path) -> Rows:
         else:
             found.complain(
                 number,
-                f'it holds no object; write {{"id": …, "text": …}}, not {line.strip()!r:.40}',
+                f'it holds no object; write {{"id": …, "text": …}}, not {line!r:.40}',
             )
     return found
 
