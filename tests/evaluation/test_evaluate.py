@@ -11,6 +11,7 @@ from adaptiveembed.allocation.oracle import OracleAllocator
 from adaptiveembed.errors import EmptyBatchError, SettingError, ShapeError, UnknownSelectionError
 from adaptiveembed.evaluation.evaluate import (
     SelectionRanks,
+    allocation_evaluation,
     best_fixed,
     evaluate,
     evaluate_every_selection,
@@ -103,6 +104,15 @@ def test_a_table_says_of_the_oracle_what_evaluating_it_says():
     assert direct.means == read_off.means
     assert direct.query_vectors == read_off.query_vectors
     assert direct.directions[1].selections == oracle_selections(tables[1])
+
+
+def test_any_allocation_can_be_read_off_the_tables():
+    space = every_prefix(LAYOUT)
+    tables = [evaluate_every_selection(task, space) for task in both_directions()]
+    chosen = [oracle_selections(table) for table in tables]
+    read_off = allocation_evaluation(tables, chosen, "ours")
+    assert read_off.method == "ours"
+    assert read_off.means == oracle_evaluation(tables).means
 
 
 def test_the_oracle_is_at_least_the_best_fixed_selection():

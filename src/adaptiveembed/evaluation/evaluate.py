@@ -86,14 +86,24 @@ def fixed_evaluation(
     return Evaluation(method or _method_name(FixedAllocator(selection)), results)
 
 
+def allocation_evaluation(
+    tables: Sequence[SelectionRanks],
+    selections: Sequence[tuple[Selection, ...]],
+    method: str = "adaptive",
+) -> Evaluation:
+    """What ``evaluate`` says of an allocator that gave the tables' queries these selections."""
+    _require_tasks(tables)
+    results = tuple(
+        _read_off(one, chosen, one.space.root.layout.num_candidates)
+        for one, chosen in zip(tables, selections, strict=True)
+    )
+    return Evaluation(method, results)
+
+
 def oracle_evaluation(tables: Sequence[SelectionRanks], method: str = "oracle") -> Evaluation:
     """What ``evaluate`` says of the oracle over the tables' space, read off the tables."""
     _require_tasks(tables)
-    results = tuple(
-        _read_off(one, oracle_selections(one), one.space.root.layout.num_candidates)
-        for one in tables
-    )
-    return Evaluation(method, results)
+    return allocation_evaluation(tables, list(map(oracle_selections, tables)), method)
 
 
 def oracle_selections(table: SelectionRanks) -> tuple[Selection, ...]:
