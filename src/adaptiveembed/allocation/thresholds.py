@@ -101,7 +101,7 @@ def _events(
 def _between(limits: np.ndarray) -> np.ndarray:
     """The middle of every two neighbours of 1, the limits (descending) and 0."""
     bounds = np.concatenate([[1.0], limits, [0.0]])
-    return (bounds[:-1] + bounds[1:]) / 2
+    return np.asarray((bounds[:-1] + bounds[1:]) / 2)
 
 
 def _require_table(probabilities: StateProbabilities, ranks: RankTable, actions: Actions) -> None:
