@@ -134,8 +134,10 @@ def _spread_by_kernel(
     rows = _filled(queries.transpose(0, 1), 1, lanes).flatten(0, 1)
     given = torch.stack([_filled(each.T, 1, lanes) for each in asked])
     of_rows, of_gallery = torch.zeros_like(rows), torch.empty_like(gallery)
-    for items in _runs(len(gallery), GRADIENT_TILE // max(1, capacity**2 * lanes)):
-        tile = torch.empty(items.stop - items.start, capacity, capacity, lanes)
+    step = max(1, GRADIENT_TILE // max(1, capacity**2 * lanes))
+    space = torch.empty(min(step, len(gallery)), capacity, capacity, lanes)
+    for items in _runs(len(gallery), step):
+        tile = space[: items.stop - items.start]
         arrays = (given[:, items].numpy(), words[:, items].numpy(), lengths, tile.numpy())
         cosine_gradients(*arrays, torch.get_num_threads())
         product = tile.flatten(0, 1).flatten(1)
