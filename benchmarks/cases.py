@@ -19,6 +19,7 @@ from adaptiveembed import (
 )
 from adaptiveembed.similarity.assignment import best_assignment, best_total
 from benchmarks.timing import Contenders, Result, against_fastest, interleaved
+from benchmarks.training_step import training_steps
 
 QUERIES, ITEMS, SEARCHED, TOP = 64, 20_000, 100_000, 10
 ROUNDS = 9
@@ -138,6 +139,7 @@ CASES: tuple[Callable[[], Iterator[Result]], ...] = (
     numba,
     maxsim_peers,
     rank_tables,
+    training_steps,
 )
 
 

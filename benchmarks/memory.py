@@ -20,9 +20,14 @@ from adaptiveembed import (
     search,
     setsim_matrix,
 )
+from adaptiveembed.representation.mgcl import MultiGroupContrastiveLoss, group_prefixes
 from benchmarks.cases import ITEMS, QUERIES, SEARCHED, TOP, unit_sets
+from benchmarks.training_step import step, unit_pairs
 
 MEGABYTE = 1 << 20
+
+BATCH = 2_048
+"""The paper's batch of Stage I."""
 
 
 def peaks() -> Iterator[dict[str, object]]:
@@ -61,11 +66,18 @@ def rank_tables() -> Callable[[], object]:
     return lambda: rank_table(gallery, queries, positives, nodes)
 
 
+def training_step() -> Callable[[], object]:
+    mgcl = MultiGroupContrastiveLoss(PAPER_LAYOUT, group_prefixes(PAPER_LAYOUT), temperature=0.03)
+    step(mgcl, *unit_pairs(16))()
+    return step(mgcl, *unit_pairs(BATCH))
+
+
 WORK: dict[str, Callable[[], Callable[[], object]]] = {
     f"setsim_matrix, {QUERIES} x {ITEMS:,}, k=8, d=256": all_pairs,
     f"its product alone (numpy), {QUERIES} x {ITEMS:,}": product,
     f"search, {QUERIES} x {SEARCHED:,}, k=8, d=256": top_ten,
     f"rank_table, {QUERIES} x {ITEMS:,}, 20 selections": rank_tables,
+    f"mgcl_loss and its gradients, {BATCH:,} pairs, d=256": training_step,
 }
 
 
