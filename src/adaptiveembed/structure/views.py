@@ -82,14 +82,14 @@ class JoinedFeatures:
         order = np.argsort(owners, kind="stable")
         present = np.unique(owners)
         read = [self.parts[owner].read(rows[owners == owner] - starts[owner]) for owner in present]
-        return _stacked(read).read(np.argsort(order))
+        return stacked(read).read(np.argsort(order))
 
     @cached_property
     def _ends(self) -> np.ndarray:
         return np.cumsum([len(part) for part in self.parts])
 
 
-def _stacked(parts: Sequence[EncodedMedia]) -> EncodedMedia:
+def stacked(parts: Sequence[EncodedMedia]) -> EncodedMedia:
     """Batches of different lengths as one batch, padded to the longest of them."""
     longest = max(part.mask.shape[1] for part in parts)
     states, masks = [], []
