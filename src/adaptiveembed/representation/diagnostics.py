@@ -63,16 +63,19 @@ def effective_ranks(vectors: CandidateVectors) -> Tensor:
     exact = vectors.double()
     shares = torch.linalg.eigvalsh(exact @ exact.mT).clamp(min=0)
     shares = shares / shares.sum(dim=-1, keepdim=True)
-    return torch.special.entr(shares).sum(dim=-1).exp()
+    ranks: Tensor = torch.special.entr(shares).sum(dim=-1).exp()
+    return ranks
 
 
 def _effective_rank(vectors: Tensor) -> float:
-    return float(torch.cat([effective_ranks(part) for part in vectors.split(ITEMS_AT_ONCE)]).mean())
+    return float(
+        torch.cat([effective_ranks(part) for part in torch.split(vectors, ITEMS_AT_ONCE)]).mean()
+    )
 
 
 def _mean_gram(vectors: Tensor) -> Tensor:
     """The mean over the items of all cosines between their positions."""
-    parts = vectors.split(ITEMS_AT_ONCE)
+    parts = torch.split(vectors, ITEMS_AT_ONCE)
     total = sum((part.double() @ part.double().mT).sum(dim=0) for part in parts)
     return torch.as_tensor(total) / len(vectors)
 
@@ -82,6 +85,6 @@ def _item_cosines(vectors: Tensor) -> Tensor:
 
     The squared length of a sum of unit vectors counts every pair twice and every vector once.
     """
-    sums = sum(part.double().sum(dim=0) for part in vectors.split(ITEMS_AT_ONCE))
+    sums = sum(part.double().sum(dim=0) for part in torch.split(vectors, ITEMS_AT_ONCE))
     count = len(vectors)
     return (torch.as_tensor(sums).square().sum(dim=-1) - count) / (count * (count - 1))

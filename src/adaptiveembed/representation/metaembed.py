@@ -201,7 +201,7 @@ def metaembed_ranks(
         [
             ranks_of_positives(maxsim_matrix(part, asked).numpy(), rows)
             for part, rows in zip(
-                asking.split(at_once),
+                torch.split(asking, at_once),
                 np.split(places, range(at_once, len(places), at_once)),
                 strict=True,
             )
@@ -230,7 +230,7 @@ class _NestedMaxSim(torch.autograd.Function):
         return scores
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         queries, gallery, places = ctx.saved_tensors  # type: ignore[attr-defined]
         budgets: tuple[Budget, ...] = ctx.budgets  # type: ignore[attr-defined]
@@ -280,7 +280,7 @@ def _weights(gradient: Tensor, places: Tensor, budgets: Sequence[Budget], size: 
     """How much each cosine [queries, query vectors, gallery, gallery vectors] is asked to grow."""
     shape = (len(places), budgets[-1].query, places.shape[2], size)
     weights = gradient.new_zeros(shape)
-    parts = places.split([budget.query for budget in budgets], dim=1)
+    parts = torch.split(places, [budget.query for budget in budgets], dim=1)
     for budget, part, of_scores in zip(budgets, parts, gradient, strict=True):
         index = part.long().unsqueeze(-1)
         amount = of_scores[:, None, :, None].expand(index.shape)
