@@ -16,8 +16,8 @@ PREFIXES = [(0,), (0, 1), (0, 1, 2), (0, 1, 2, 3), (4,), (4, 5), (4, 5, 6), (4, 
 ALL = [tuple(range(8))]
 
 position_sets = st.lists(
-    st.permutations(range(8)).flatmap(
-        lambda order: st.integers(1, 8).map(lambda length: tuple(order[:length]))
+    st.permutations(range(2, 8)).flatmap(
+        lambda order: st.integers(1, 6).map(lambda length: tuple(order[:length]))
     ),
     min_size=1,
     max_size=4,
@@ -129,8 +129,8 @@ def test_kernel_and_layers_choose_the_same_assignment_among_ties(sets, kind):
 
 @several
 def test_gradients_are_those_of_finite_differences(sets):
-    queries = unit_sets(2, 8, 6, dtype=torch.float64).requires_grad_()
-    gallery = unit_sets(3, 8, 6, seed=1, dtype=torch.float64).requires_grad_()
+    queries = unit_sets(1, 8, 4, dtype=torch.float64).requires_grad_()
+    gallery = unit_sets(2, 8, 4, seed=1, dtype=torch.float64).requires_grad_()
     assert torch.autograd.gradcheck(
         lambda *sides: setsim_matrices(*sides, sets), (queries, gallery)
     )
@@ -211,13 +211,13 @@ def test_a_few_pairs_at_a_time_pull_as_all_at_once(monkeypatch, sets, dtype):
 
 
 def test_the_layers_keep_within_their_budget(monkeypatch):
-    budget = 8 << 20
+    budget = 4 << 20
     monkeypatch.setattr(gradient, "MEMORY_BUDGET", budget)
-    queries, gallery = (unit_sets(300, 8, 4, seed=seed, dtype=torch.float64) for seed in (0, 1))
-    weights = torch.ones(1, 300, 300)
+    queries, gallery = (unit_sets(160, 8, 4, seed=seed, dtype=torch.float64) for seed in (0, 1))
+    weights = torch.ones(1, 160, 160)
     with PeakMemory() as memory:
         pulled(queries, gallery, ALL, weights)
-    kept = 300 * 300 * (4 + 5 * 8)  # words, scores and their gradients
+    kept = 160 * 160 * (4 + 5 * 8)  # words, scores and their gradients
     assert memory.peak <= budget + kept
 
 
