@@ -3,14 +3,13 @@
 import csv
 import io
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from adaptiveembed.data.new_file import new_file
 from adaptiveembed.data.pairs import COLUMNS, Manifest, Pair
 from adaptiveembed.errors import ManifestError
 
@@ -32,16 +31,8 @@ def write_manifest(manifest: Manifest, path: str | Path) -> None:
             f"{path} ends in {path.suffix or 'nothing'}; write {', '.join(_WRITERS)}"
         )
     content = writer([_row(pair, path.parent) for pair in manifest])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(partial).chmod(0o644)
-        Path(partial).rename(path)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+    with new_file(path) as file:
+        file.write(content)
 
 
 def _row(pair: Pair, folder: Path) -> Row:
