@@ -45,8 +45,8 @@ from adaptiveembed.structure.progress import Progress, silent
 from adaptiveembed.structure.selection import Selection
 from adaptiveembed.structure.space import SelectionSpace
 
-GATHERED = 32 << 20
-"""Bytes of bank vectors that are copied together at a time, to be compared with one batch."""
+GATHERED = 4 << 20
+"""Bytes of bank vectors that are copied at a time to be compared, few enough to stay in a cache."""
 
 
 class BankScore(StrEnum):
@@ -227,7 +227,7 @@ def responses_to(
     vectors: CandidateVectors, bank: RetrievalBank, items: FeedbackItems
 ) -> StateFeedback:
     """The responses of all positions of each item to some items of the bank."""
-    row_bytes = 4 * items.shape[1] * vectors.shape[1] * vectors.shape[2]
+    row_bytes = 4 * items.shape[1] * vectors.shape[2]
     parts = [
         _responses_to(vectors[part], bank, items[part])
         for part in _slices(len(vectors), GATHERED // row_bytes)
@@ -241,11 +241,15 @@ def item_slices(num_items: int, bank: RetrievalBank) -> Iterator[slice]:
 
 
 def _responses_to(vectors: Tensor, bank: RetrievalBank, items: Tensor) -> Tensor:
-    batch, positions, dim = vectors.shape
-    stored = bank.candidates.vectors.detach().index_select(0, items.flatten()).float()
+    products = (_products(vectors, stored, items) for stored in bank.by_position)
+    return reduce(lambda found, product: torch.maximum(found, product, out=found), products)
+
+
+def _products(vectors: Tensor, stored: Tensor, items: Tensor) -> Tensor:
+    """The cosines of all positions with one position of some items of the bank."""
+    rows = stored.index_select(0, items.flatten()).view(*items.shape, -1)
     with torch.autocast(vectors.device.type, enabled=False):
-        products = torch.bmm(vectors, stored.view(batch, -1, dim).transpose(1, 2))
-    return products.view(batch, positions, items.shape[1], -1).amax(dim=-1)
+        return torch.bmm(vectors, rows.transpose(1, 2))
 
 
 def _at_all(states: Sequence[Selection], reading: BankReading) -> PolicyInputs:
