@@ -127,5 +127,5 @@ ScoreMask = Bool[Tensor, "queries gallery"]
 Loss = Float[Tensor, ""]
 
 # Stored features: the place of every item, and rows of numbers.
-ItemArray = Int64[np.ndarray, " items"]
+ItemArray = Int64[np.ndarray, " _items"]
 FeatureRows = Float16[np.ndarray, "_rows width"]
