@@ -25,6 +25,7 @@ from adaptiveembed.errors import (
 )
 from adaptiveembed.structure.encoded import EncodedMedia
 from tests.data.encoded_items import WIDTH, encoded_items, item_ids, item_keys, real_states
+from tests.kills.feature_writer import kill_and_compare
 
 
 def contents(folder):
@@ -270,6 +271,12 @@ def test_a_commit_that_fails_is_not_there_and_the_writer_is_opened_again(
     store = FeatureStore.open(tmp_path)
     store.verify()
     assert torch.equal(store.global_features(), encoded.global_feature)
+
+
+def test_a_writer_killed_at_random_bytes_ends_with_the_undisturbed_store(tmp_path):
+    *kills, summary = kill_and_compare(tmp_path, kills=3, seed=0)
+    assert len(kills) == 3
+    assert summary.endswith("all files are equal")
 
 
 def test_a_store_that_lost_numbers_is_not_continued(tmp_path):
