@@ -31,7 +31,7 @@ from adaptiveembed.training.hardware import ANY_CPU, Hardware
 from adaptiveembed.training.loop import TrainingSummary, Validate, train
 from adaptiveembed.training.randomness import mixed
 from adaptiveembed.training.settings import LastBatch, TrainingSettings
-from adaptiveembed.training.task import objective_facts
+from adaptiveembed.training.task import facts_of
 
 PROBED = 16
 """Items whose hidden states are compared when all global features are equal."""
@@ -121,7 +121,8 @@ def train_embedder(  # noqa: PLR0913 - what is learned and how, where it is kept
         validate: As ``training.loop.train`` takes it.
         progress: Told the steps done, and figures.
         facts: What a stored state must have been made with beside the settings, the pairs, the
-            layout of the model, and the fields of the objective if it is a dataclass.
+            layout and ``settings`` of the model, and the fields of the objective, where these are
+            dataclasses.
     """
     _require_learnable(pairs)
     _require_filled_batches(settings, len(pairs))
@@ -169,7 +170,8 @@ class _StageOne:
             "modalities": [str(each) for each in _modalities(self.model)],
             "layout": None if layout is None else str(layout),
             "pairs": f"{len(self.pairs)} of fingerprint {self.pairs.fingerprint}",
-            **objective_facts(self.objective),
+            **facts_of("model", getattr(self.model, "settings", None)),
+            **facts_of("objective", self.objective),
         }
 
     def on(self, hardware: Hardware) -> "_StageOne":

@@ -22,7 +22,7 @@ from adaptiveembed.training.hardware import ANY_CPU, Hardware
 from adaptiveembed.training.loop import TrainingSummary, Validate, train
 from adaptiveembed.training.randomness import mixed
 from adaptiveembed.training.settings import TrainingSettings
-from adaptiveembed.training.task import objective_facts
+from adaptiveembed.training.task import facts_of
 
 PolicyObjective = Callable[[Tensor, Tensor], Tensor]
 """The loss of logits and utilities [samples, states, actions]: a mean over samples."""
@@ -103,7 +103,8 @@ def train_policy(  # noqa: PLR0913 - what is learned and how, where it is kept, 
         folder: For checkpoints and figures; one training per folder.
         validate: As ``training.loop.train`` takes it.
         progress: Told the steps done, and figures.
-        facts: What a stored state must have been made with beside the settings and the examples.
+        facts: What a stored state must have been made with beside the settings, the examples, the
+            ``settings`` of the policy and the fields of the objective, where these are dataclasses.
     """
     task = _StageTwo(policy, examples, objective, settings)
     _require_finite(task)
@@ -129,7 +130,8 @@ class _StageTwo:
     def facts(self) -> dict[str, Any]:
         return {
             "examples": f"{len(self.examples)} of fingerprint {self.examples.fingerprint}",
-            **objective_facts(self.objective),
+            **facts_of("model", getattr(self.model, "settings", None)),
+            **facts_of("objective", self.objective),
         }
 
     def on(self, hardware: Hardware) -> "_StageTwo":

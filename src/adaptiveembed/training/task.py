@@ -10,13 +10,11 @@ from adaptiveembed.shapes import ItemIndices
 from adaptiveembed.training.hardware import Hardware
 
 
-def objective_facts(objective: object) -> dict[str, str]:
-    """What an objective is made of, if it is a dataclass: more cannot be known of a function."""
-    if not is_dataclass(objective):
+def facts_of(name: str, part: object) -> dict[str, str]:
+    """The fields of a part of a training, if it is a dataclass: more cannot be known of it."""
+    if not is_dataclass(part):
         return {}
-    return {
-        f"objective.{each.name}": str(getattr(objective, each.name)) for each in fields(objective)
-    }
+    return {f"{name}.{each.name}": str(getattr(part, each.name)) for each in fields(part)}
 
 
 @runtime_checkable

@@ -1,0 +1,118 @@
+"""The embedders, policies and losses of this library are trained by the loop as it is."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from adaptiveembed.allocation.bank import RetrievalBank
+from adaptiveembed.allocation.feedback import FeedbackSettings, policy_inputs
+from adaptiveembed.allocation.policy import PolicyKind, PolicySettings, make_policy
+from adaptiveembed.allocation.upo import upo_loss
+from adaptiveembed.errors import CheckpointError
+from adaptiveembed.representation.embedder import PairEmbedder
+from adaptiveembed.representation.metaembed import Budget, MetaEmbedder, MetaEmbedLoss, by_role
+from adaptiveembed.representation.mgcl import MultiGroupContrastiveLoss, group_prefixes, whole_set
+from adaptiveembed.representation.settings import EmbedderSettings
+from adaptiveembed.structure.space import coarse_to_fine
+from adaptiveembed.training.stage_one import _StageOne, train_embedder
+from adaptiveembed.training.stage_two import PolicyExamples, train_policy
+from tests.training.test_gradient_cache import ITEMS, gradient
+from tests.training.toys import (
+    IMAGE,
+    LAYOUT,
+    STAGE_ONE,
+    STAGE_TWO,
+    TEXT,
+    differ,
+    same_bits,
+    toy_pairs,
+)
+
+SETTINGS = EmbedderSettings(
+    dim=8, layout="2+2", width=16, layers=1, heads=2, feed_forward=16, dropout=0.2
+)
+MGCL = MultiGroupContrastiveLoss(LAYOUT, group_prefixes(LAYOUT), 0.1)
+WITHOUT_MGCL = MultiGroupContrastiveLoss(LAYOUT, whole_set(LAYOUT), 0.1)
+ROLES = by_role(SETTINGS, "2+4")
+METAEMBED = MetaEmbedLoss(ROLES.group_layout, (Budget(1, 1), Budget(2, 4)), 0.1)
+
+STAGES = pytest.mark.parametrize(
+    ("kind", "settings", "objective"),
+    [
+        (PairEmbedder, SETTINGS, MGCL),
+        (PairEmbedder, SETTINGS, WITHOUT_MGCL),
+        (MetaEmbedder, ROLES, METAEMBED),
+    ],
+    ids=["mgcl", "without mgcl", "metaembed"],
+)
+
+
+def embedder(kind=PairEmbedder, settings=SETTINGS):
+    pairs = toy_pairs()
+    return kind.fitted(settings, (TEXT, pairs.source), (IMAGE, pairs.target), range(24), seed=0)
+
+
+@STAGES
+def test_an_embedder_learns_and_goes_on_bit_for_bit(tmp_path, kind, settings, objective):
+    seen = []
+
+    def progress(done, total, facts=None):
+        seen.append(facts["loss"])
+        if done == 4 and len(seen) == 4:
+            raise InterruptedError
+
+    run = replace(STAGE_ONE, checkpoint_steps=3)
+    model = embedder(kind, settings)
+    train_embedder(model, toy_pairs(same=2), objective, run, tmp_path / "undisturbed")
+    again = embedder(kind, settings)
+    with pytest.raises(InterruptedError):
+        train_embedder(again, toy_pairs(same=2), objective, run, tmp_path, progress=progress)
+    train_embedder(again, toy_pairs(same=2), objective, run, tmp_path, progress=progress)
+    assert same_bits(model, again)
+    assert seen[-1] < seen[0]
+
+
+@STAGES
+def test_micro_batches_change_no_gradient_of_an_embedder_with_dropout(kind, settings, objective):
+    def gradient_at(size):
+        run = replace(STAGE_ONE, micro_batch=size)
+        task = _StageOne(embedder(kind, settings).train(), toy_pairs(same=5), objective, run)
+        return gradient(task, ITEMS)[1]
+
+    whole = gradient_at(None)
+    assert all(differ(gradient_at(size), whole) < 1e-6 for size in (1, 4))
+
+
+def test_another_embedder_or_temperature_is_another_training(tmp_path):
+    def train(model, objective, epochs=1):
+        run = replace(STAGE_ONE, epochs=epochs)
+        return train_embedder(model, toy_pairs(), objective, run, tmp_path)
+
+    train(embedder(), MGCL)
+    with pytest.raises(CheckpointError, match=r"objective.temperature was '0.1' and is '0.2'"):
+        train(embedder(), replace(MGCL, temperature=0.2))
+    with pytest.raises(CheckpointError, match=r"model.dropout was '0.2' and is '0.5'"):
+        train(embedder(settings=replace(SETTINGS, dropout=0.5)), MGCL)
+
+
+@pytest.mark.parametrize("kind", list(PolicyKind))
+def test_a_policy_learns_the_better_action(tmp_path, kind):
+    space = coarse_to_fine(LAYOUT)
+    model = embedder()
+    text, image = (
+        model.embed(each, side)
+        for each, side in zip((TEXT, IMAGE), (toy_pairs().source, toy_pairs().target), strict=True)
+    )
+    bank = RetrievalBank(toy_pairs().ids, image)
+    inputs = policy_inputs(text, bank, space, FeedbackSettings(depth=5))
+    policy = make_policy(PolicySettings(kind=kind, width=16, heads=2), space, 8, 5)
+    admissible = policy.actions.admissible
+    # to stop is worth nothing, every expansion something
+    utilities = (admissible * torch.tensor([0.0] + [1.0] * (admissible.shape[1] - 1))).repeat(
+        24, 1, 1
+    )
+    examples = PolicyExamples(inputs, utilities)
+    run = replace(STAGE_TWO, epochs=15)
+    summary = train_policy(policy, examples, upo_loss, run, tmp_path)
+    assert summary.loss < -0.9
