@@ -54,7 +54,9 @@ def describe_audio(batch: Sequence[Audio]) -> Described:
     """Every stretch of time with its place, in order; a short sound has few."""
     bands = [log_mel(item.samples, item.rate) for item in batch]
     descriptions, mask = padded([_stretches(frames) for frames in bands])
-    return Described(descriptions, mask, torch.stack([_parts(frames) for frames in bands]))
+    no_details = descriptions[:, :, :0]
+    summaries = torch.stack([_parts(frames) for frames in bands])
+    return Described(descriptions, no_details, mask, summaries)
 
 
 def log_mel(samples: SampleArray, rate: int) -> Bands:

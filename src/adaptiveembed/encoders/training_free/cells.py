@@ -5,6 +5,7 @@ is between -1 and about 1.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -39,26 +40,45 @@ PICTURES_AT_ONCE = 16
 """As many as the planes of fit into the second cache of a processor."""
 
 
+@dataclass(frozen=True)
+class Cells:
+    """What is measured of the cells of pictures."""
+
+    looks: CellFeatures
+    """Every cell by itself, and together with those around it."""
+    quarters: CellFeatures
+    """The quarters of every cell, without their colours."""
+
+
 def rasters(pictures: Iterable[PixelArray], side: int) -> Planes:
     """Every picture squeezed into a square; what is made smaller is averaged."""
     squares = np.stack([_raster(picture, side) for picture in pictures])
     return torch.from_numpy(squares).permute(0, 3, 1, 2)
 
 
-def described_cells(pictures: Planes, grid: int) -> CellFeatures:
-    """All that is measured of the cells of pictures: each by itself, and with those around it."""
-    parts = [cell_features(part, grid) for part in torch.split(pictures, PICTURES_AT_ONCE)]
-    own = torch.cat(parts)
+def measured_cells(pictures: Planes, grid: int) -> Cells:
+    """The looks of grid × grid cells of every picture, whose numbers are from 0 to 255."""
+    parts = [_measured(part, grid) for part in torch.split(pictures, PICTURES_AT_ONCE)]
+    own = torch.cat([looks for looks, _ in parts])
     around = neighbourhoods(own)
-    return torch.cat((own, shape_features(own), around, shape_features(around)), dim=3)
+    looks = torch.cat((own, shape_features(own), around, shape_features(around)), dim=3)
+    return Cells(looks, torch.cat([quarters for _, quarters in parts]))
 
 
-def cell_features(pictures: Planes, grid: int) -> CellFeatures:
-    """The features of grid × grid cells of every picture, whose numbers are from 0 to 255."""
+def _measured(pictures: Planes, grid: int) -> tuple[CellFeatures, CellFeatures]:
     opponents = opponent_planes(pictures)
-    side = pictures.shape[-1] // grid
-    rest = torch.cat((_moments(opponents, side), _edges(opponents, side)), dim=1)
-    return torch.cat((_colours(pictures, grid), rest.permute(0, 2, 3, 1)), dim=3)
+    waves = _edge_waves(opponents)
+    own = _moments_and_edges(opponents, waves, grid).permute(0, 2, 3, 1)
+    quarters = _moments_and_edges(opponents, waves, 2 * grid)
+    looks = torch.cat((_colours(pictures, grid), own), dim=3)
+    return looks, _by_cell(quarters, grid)
+
+
+def _by_cell(planes: Planes, grid: int) -> CellFeatures:
+    """The numbers of all parts of every cell, side by side."""
+    pictures, numbers, rows, _ = planes.shape
+    parts = planes.reshape(pictures, numbers, grid, rows // grid, grid, rows // grid)
+    return parts.permute(0, 2, 4, 3, 5, 1).flatten(3)
 
 
 def neighbourhoods(cells: CellFeatures) -> CellFeatures:
@@ -100,6 +120,11 @@ def _means(planes: Planes, side: int) -> Planes:
     return torch.nn.functional.avg_pool2d(planes, side)
 
 
+def _moments_and_edges(opponents: Planes, waves: Planes, grid: int) -> Planes:
+    side = opponents.shape[-1] // grid
+    return torch.cat((_moments(opponents, side), _edges(waves, side)), dim=1)
+
+
 def _moments(opponents: Planes, side: int) -> Planes:
     """Mean and deviation of brightness and colour in every cell."""
     mean = _means(opponents, side)
@@ -109,12 +134,12 @@ def _moments(opponents: Planes, side: int) -> Planes:
     return torch.cat((centred, CONTRAST_GAIN * deviation - TYPICAL_DEVIATION), dim=1)
 
 
-def _edges(opponents: Planes, side: int) -> Planes:
+def _edges(waves: Planes, side: int) -> Planes:
     """How strong the edges in every cell are, and how far they agree on which directions."""
-    waves = _means(_edge_waves(opponents), side)
-    strength = waves[:, :1]
+    means = _means(waves, side)
+    strength = means[:, :1]
     gained = (STRENGTH_GAIN * strength).sqrt() - TYPICAL_STRENGTH
-    return torch.cat((gained, waves[:, 1:] / (strength + FAINT)), dim=1)
+    return torch.cat((gained, means[:, 1:] / (strength + FAINT)), dim=1)
 
 
 def _edge_waves(opponents: Planes) -> Planes:

@@ -24,8 +24,11 @@ def grid_places(*parts: int) -> Places:
     return torch.cartesian_prod(*map(middles, parts)).reshape(-1, len(parts))
 
 
-def with_whole(cells: Descriptions, places: PlaceFeatures) -> Descriptions:
-    """Every cell with its place; then, as one more state, their mean, which has no place."""
-    located = torch.cat((cells, places.expand(len(cells), *places.shape)), dim=2)
-    whole = torch.cat((cells.mean(dim=1), cells.new_zeros(len(cells), places.shape[1])), dim=1)
-    return torch.cat((located, whole.unsqueeze(1)), dim=1)
+def located(cells: Descriptions, places: PlaceFeatures) -> Descriptions:
+    """Every cell with its place."""
+    return torch.cat((cells, places.expand(len(cells), *places.shape)), dim=2)
+
+
+def with_whole(cells: Descriptions) -> Descriptions:
+    """All cells and, as one more state, their mean, which stands for the whole."""
+    return torch.cat((cells, cells.mean(dim=1, keepdim=True)), dim=1)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import sqrt
 
 import torch
 
@@ -24,35 +25,53 @@ BEND = 1.5
 
 @dataclass(frozen=True)
 class Described:
-    """What is measured of a batch of items, before any projection.
-
-    ``descriptions`` say what each state is and where; ``summaries`` what the whole item is, beside
-    what can be pooled from the descriptions.
-    """
+    """What is measured of a batch of items, before any projection."""
 
     descriptions: Descriptions
+    """What each state is, and where."""
+    details: Descriptions
+    """What more is said of each state, and too much for the global feature."""
     mask: StateMask
+    """Which states are real."""
     summaries: Summaries
+    """What is said of the whole item, beside what is pooled from its descriptions."""
 
 
 def project(described: Described, key: str, width: int) -> EncodedMedia:
-    """Hidden states of mean square 1 and global features of length 1.
-
-    The first half of a state is a projection of its description, from which every number of it
-    reads off linearly. The second half are rectified random features, from which combinations do.
-    The global feature projects the means, deviations and maxima of both, and the summaries.
-    """
-    descriptions, mask = described.descriptions, described.mask
-    inputs, half = descriptions.shape[2], width // 2
-    plain = descriptions @ cached_projection(f"{key} plain", inputs, half)
-    curved = random_features(descriptions, f"{key} curved", width - half)
-    states = root_mean_square_one(torch.cat((plain, curved), dim=2))
-    pools = (*pooled(descriptions, mask), *pooled(curved, mask), described.summaries)
+    """Hidden states of mean square 1 and global features of length 1."""
+    full = torch.cat((described.descriptions, described.details), dim=2)
+    states = root_mean_square_one(_states(full, key, width))
+    features = length_one(_global_features(described, key, width))
     return EncodedMedia(
-        length_one(joint_projection(pools, f"{key} global", width)),
-        states.masked_fill(~mask.unsqueeze(2), 0.0),
-        mask,
+        features, states.masked_fill(~described.mask.unsqueeze(2), 0), described.mask
     )
+
+
+def _states(descriptions: Descriptions, key: str, width: int) -> StateVectors:
+    """Half a projection of descriptions, half random features of them.
+
+    From the first every single number can be read linearly, from the second combinations of them.
+    """
+    half = width // 2
+    plain = descriptions @ cached_projection(f"{key} plain", descriptions.shape[2], half)
+    curved = random_features(descriptions, f"{key} curved", width - half)
+    return torch.cat((plain, curved), dim=2)
+
+
+def _global_features(described: Described, key: str, width: int) -> GlobalFeatures:
+    """A projection of what the descriptions are on the whole, how they vary, and their extremes."""
+    descriptions, mask = described.descriptions, described.mask
+    curved = random_features(descriptions, f"{key} pooled", width // 2)
+    mean, deviation = mean_and_deviation(curved, mask)
+    parts = (
+        *mean_and_deviation(descriptions, mask),
+        maximum(descriptions, mask),
+        mean,
+        deviation,
+        described.summaries,
+    )
+    joint = torch.cat(parts, dim=1)
+    return joint @ cached_projection(f"{key} global", joint.shape[1], width)
 
 
 def random_features(descriptions: Descriptions, key: str, count: int) -> StateVectors:
@@ -64,22 +83,20 @@ def random_features(descriptions: Descriptions, key: str, count: int) -> StateVe
     return torch.relu(descriptions @ directions * scale + thresholds)
 
 
-def pooled(
+def mean_and_deviation(
     states: StateVectors, mask: StateMask
-) -> tuple[GlobalFeatures, GlobalFeatures, GlobalFeatures]:
-    """The mean, the deviation and the maximum of every number over the real states."""
+) -> tuple[GlobalFeatures, GlobalFeatures]:
+    """The mean and the deviation of every number over the real states."""
     real = mask.unsqueeze(2)
     count = real.sum(dim=1)
-    mean = states.masked_fill(~real, 0.0).sum(dim=1) / count
-    apart = (states - mean.unsqueeze(1)).masked_fill(~real, 0.0)
-    deviation = (apart.square().sum(dim=1) / count).sqrt()
-    return mean, deviation, states.masked_fill(~real, -torch.inf).amax(dim=1)
+    mean = states.masked_fill(~real, 0).sum(dim=1) / count
+    apart = (states - mean.unsqueeze(1)).masked_fill(~real, 0)
+    return mean, (apart.square().sum(dim=1) / count).sqrt()
 
 
-def joint_projection(parts: Sequence[Summaries], key: str, width: int) -> GlobalFeatures:
-    """The projection of all parts side by side."""
-    joint = torch.cat(tuple(parts), dim=1)
-    return joint @ cached_projection(key, joint.shape[1], width)
+def maximum(states: StateVectors, mask: StateMask) -> GlobalFeatures:
+    """The maximum of every number over the real states."""
+    return states.masked_fill(~mask.unsqueeze(2), -torch.inf).amax(dim=1)
 
 
 def padded(parts: Sequence[ItemDescriptions]) -> tuple[Descriptions, StateMask]:
@@ -101,7 +118,7 @@ def length_one(features: FeatureVectors) -> FeatureVectors:
 
 def root_mean_square_one(states: FeatureVectors) -> FeatureVectors:
     """Every state divided by the root of its mean square, as a network's last layer leaves them."""
-    return length_one(states) * states.shape[-1] ** 0.5
+    return length_one(states) * sqrt(states.shape[-1])
 
 
 cached_projection = cache(projection)

@@ -32,7 +32,7 @@ LETTERS = (3, 4)
 LETTERS_WEIGHT = 0.4
 """Length of all pieces of a word together, beside 1 for the word."""
 
-PAIR_WEIGHT = 0.5
+PAIR_WEIGHT = 0.25
 """Weight of two neighbouring words in the global feature, beside 1 for a word."""
 
 NEIGHBOUR_WEIGHT = 0.5

@@ -7,13 +7,18 @@ import torch
 
 from adaptiveembed.data.media import Video
 from adaptiveembed.encoders.training_free.cells import (
-    described_cells,
+    measured_cells,
     opponent_planes,
     rasters,
     region_means,
     slopes,
 )
-from adaptiveembed.encoders.training_free.places import grid_places, place_features, with_whole
+from adaptiveembed.encoders.training_free.places import (
+    grid_places,
+    located,
+    place_features,
+    with_whole,
+)
 from adaptiveembed.encoders.training_free.projecting import Described
 from adaptiveembed.shapes import CellFeatures, CellsOverTime, PlanesOverTime
 
@@ -45,14 +50,17 @@ STILL = 1e-3
 def describe_videos(batch: Sequence[Video]) -> Described:
     """Every cell of every span with its place, span by span; then the whole video."""
     pictures = rasters((frame for item in batch for frame in sampled_frames(item)), SIDE)
-    looks = over_time(described_cells(pictures, GRID), FRAMES)
+    measured = measured_cells(pictures, GRID)
+    looks = over_time(measured.looks, FRAMES)
+    quarters = span_means(over_time(measured.quarters, FRAMES))
     moves = movements(over_time(opponent_planes(pictures), FRAMES), GRID)
     cells = torch.cat((span_means(looks), span_means(moves)), dim=4)
     places = place_features(grid_places(SPANS, GRID, GRID))
-    descriptions = with_whole(cells.flatten(1, 3), places)
+    descriptions = with_whole(located(cells.flatten(1, 3), places))
     mask = torch.ones(descriptions.shape[:2], dtype=torch.bool)
     regions = region_means(cells.flatten(0, 1), REGIONS)
-    return Described(descriptions, mask, over_time(regions, SPANS).flatten(1))
+    summaries = over_time(regions, SPANS).flatten(1)
+    return Described(descriptions, with_whole(quarters.flatten(1, 3)), mask, summaries)
 
 
 def sampled_frames(video: Video) -> np.ndarray:
