@@ -18,6 +18,8 @@ from adaptiveembed import (
     setsim_matrix,
 )
 from adaptiveembed.similarity.assignment import best_assignment, best_total
+from benchmarks.allocation import allocations
+from benchmarks.feature_store import feature_batches
 from benchmarks.timing import Contenders, Result, against_fastest, interleaved
 from benchmarks.training_step import training_steps
 
@@ -140,6 +142,8 @@ CASES: tuple[Callable[[], Iterator[Result]], ...] = (
     maxsim_peers,
     rank_tables,
     training_steps,
+    allocations,
+    feature_batches,
 )
 
 
