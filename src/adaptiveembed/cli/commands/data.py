@@ -1,0 +1,143 @@
+"""The command ``data``: the built-in corpus, manifests looked at, features in and out."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from adaptiveembed.cli.arguments import LARGEST_SEED, add_command, named_path, path, whole_number
+
+if TYPE_CHECKING:
+    from adaptiveembed.structure.direction import Modality
+
+NAME = "data"
+MEDIA = ("image", "video", "audio")
+
+ABOUT = """\
+Makes, checks, imports and exports data.
+
+  scenes   write the built-in corpus: made-up scenes as texts with pictures,
+           videos or sounds. A stand-in that proves nothing about real media.
+  check    read a manifest and look whether its media are there
+  import   a dataset folder from features of your own (.npz or safetensors with
+           ids, global_feature and, if wanted, hidden_states and mask)
+  export   the features of one side of a dataset as such a file
+"""
+
+EXAMPLES = """\
+  adaptiveembed data scenes corpus --items 1200 --medium image
+  adaptiveembed data check pairs.csv
+  adaptiveembed data import features text=texts.npz image=images.npz
+  adaptiveembed data export features image images.npz
+"""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The arguments of the command."""
+    parser = add_command(
+        commands,
+        NAME,
+        summary="make the built-in corpus; check, import and export data",
+        about=ABOUT,
+        examples=EXAMPLES,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    scenes = actions.add_parser("scenes", help="write the built-in corpus")
+    scenes.add_argument("folder", type=path, metavar="FOLDER")
+    scenes.add_argument("--items", type=whole_number(1, 1_000_000), default=1200, metavar="NUMBER")
+    scenes.add_argument("--medium", choices=MEDIA, default="image")
+    scenes.add_argument("--seed", type=whole_number(0, LARGEST_SEED), default=0, metavar="NUMBER")
+    check = actions.add_parser("check", help="look for everything wrong in a manifest")
+    check.add_argument("manifest", type=path, metavar="MANIFEST")
+    imported = actions.add_parser("import", help="a dataset folder from features of your own")
+    imported.add_argument("folder", type=path, metavar="FOLDER")
+    imported.add_argument("files", type=named_path, nargs=2, metavar="MODALITY=FILE")
+    imported.add_argument(
+        "--pairs",
+        type=path,
+        metavar="MANIFEST",
+        help="ids, splits and texts; without it pairs are the ids that both files have",
+    )
+    exported = actions.add_parser("export", help="the features of one side as .npz or safetensors")
+    exported.add_argument("folder", type=path, metavar="FOLDER")
+    exported.add_argument("modality", metavar="MODALITY")
+    exported.add_argument("file", type=path, metavar="FILE")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Do what the action says."""
+    actions = {"scenes": _scenes, "check": _check, "import": _import, "export": _export}
+    actions[arguments.action](arguments)
+
+
+def _scenes(arguments: argparse.Namespace) -> None:
+    from adaptiveembed.cli.progress import ShownProgress
+    from adaptiveembed.data.scenes.corpus import write_scenes
+    from adaptiveembed.structure.direction import Modality
+
+    with ShownProgress() as announce:
+        manifest = write_scenes(
+            arguments.folder,
+            arguments.items,
+            Modality(arguments.medium),
+            arguments.seed,
+            progress=announce("drawing scenes"),
+        )
+    print(f"The manifest is {manifest}. Next: adaptiveembed encode {manifest} --output features")
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    from adaptiveembed.data.pairs import missing_media, read_manifest
+    from adaptiveembed.errors import ManifestError
+
+    manifest = read_manifest(arguments.manifest)
+    missing = missing_media(manifest)
+    if missing:
+        shown = "\n".join(f"  {pair.id}: {pair.media}" for pair in missing[:20])
+        more = f"\n  and {len(missing) - 20} more" if len(missing) > 20 else ""
+        raise ManifestError(
+            f"{len(missing)} media are not where they were looked for:\n{shown}{more}"
+        )
+    if manifest.has_identical_texts():
+        raise ManifestError("all texts are the same, and nothing can be learned from them")
+    splits = ", ".join(f"{len(manifest.split(name)):,} {name}" for name in manifest.splits)
+    print(f"{arguments.manifest}: {len(manifest):,} pairs ({splits or 'no splits'}), all in order")
+
+
+def _import(arguments: argparse.Namespace) -> None:
+    from adaptiveembed.cli.progress import ShownProgress
+    from adaptiveembed.data.pairs import read_manifest
+    from adaptiveembed.pipeline.dataset import import_dataset
+
+    manifest = None
+    if arguments.pairs is not None:
+        manifest = read_manifest(arguments.pairs, needed=frozenset())
+    files = {known_modality(name): file for name, file in arguments.files}
+    with ShownProgress() as announce:
+        dataset = import_dataset(files, arguments.folder, manifest, announce)
+    print(f"{dataset.pairs!r} is in {arguments.folder}")
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    from adaptiveembed.cli.progress import ShownProgress
+    from adaptiveembed.data.feature_exchange import export_features
+    from adaptiveembed.data.features import FeatureStore
+
+    modality = known_modality(arguments.modality)
+    store = FeatureStore.open(arguments.folder / modality)
+    with ShownProgress() as announce:
+        export_features(store, arguments.file, announce(f"exporting {modality}"))
+    print(f"{len(store):,} items are in {arguments.file}")
+
+
+def known_modality(name: str) -> Modality:
+    """The modality of this name."""
+    from adaptiveembed.errors import SettingError
+    from adaptiveembed.structure.direction import Modality
+
+    try:
+        return Modality(name)
+    except ValueError:
+        raise SettingError(
+            f"there is no modality {name!r}; it is one of {', '.join(Modality)}"
+        ) from None
