@@ -6,11 +6,12 @@ random order, with the shares of the settings:
 * *distinct* scenes stand in a rare setting: setting and main thing tell them apart;
 * *fine* scenes stand in a common setting, and their things tell them apart;
 * *twins* stand in crowds: the members of a crowd share the setting, the things and nearly all their
-  details, and differ in one to three facts that can be seen and in a few that can be heard.
+  details, and differ in one to three facts that can be seen (in crowds that have outgrown eight
+  members, one more) and in a few that can be heard.
 
 A collection that grows gets new crowds, and more members of the old ones: each time the number of
 twins doubles, half of the new ones join crowds that there were. So in a corpus of any size crowds
-have eight members on the average, some several times as many, spread over all later numbers.
+have about eight members, the oldest several times as many, spread over all later numbers.
 """
 
 from bisect import bisect
@@ -184,7 +185,6 @@ PLACES = ROWS * COLUMNS
 MOST = 3
 """Most copies of a thing, and most repetitions of its sound."""
 FEWEST_THINGS, MOST_THINGS = 3, 5
-
 
 KINDS, ACTIONS = tuple(Kind), tuple(Action)
 LOOKS: dict[str, tuple[Fact, ...]] = {
@@ -382,7 +382,7 @@ class Member(NamedTuple):
 FIRST_CROWDS_BITS = 4
 """The first 128 twins stand in sixteen crowds; at each doubling there are twice as many."""
 CROWD_BITS = 3
-"""The average crowd has eight members."""
+"""Each time the number of twins has doubled, the average crowd has eight members."""
 
 
 def member(twin: int, seed: int) -> Member:
@@ -438,7 +438,7 @@ eight members need them all."""
 
 
 @cache
-def _popular_facts(radix: int) -> tuple[str, ...]:
+def _looks_with(radix: int) -> tuple[str, ...]:
     """The looks of which a thing can take this many values while the others keep their places."""
     free = {"place": PLACES - MOST_THINGS + 1}
     return tuple(fact for fact, values in LOOKS.items() if free.get(fact, len(values)) >= radix)
@@ -464,7 +464,7 @@ def crowd_of(number: int, seed: int, exponent: float) -> Crowd:
 def _seen_differences(draws: Draws, things: tuple[Thing, ...]) -> tuple[Varied, ...]:
     """One to three facts that tell eight members apart, and a colour for those that come later."""
     radices = draws.one_of(RADICES)
-    facts = _different(draws, _popular_facts(radices[0]), len(radices))
+    facts = _different(draws, _looks_with(radices[0]), len(radices))
     chosen = [draws.below(len(things)) for _ in facts]
     differences = [
         Varied(thing, fact, tuple(draws.shuffled(_values(things, thing, fact)))[:radix])
