@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import re
+import threading
 
 import numpy as np
 import pytest
@@ -64,13 +65,13 @@ def change_byte(path, place):
 @settings(max_examples=50)
 @given(
     places=st.lists(st.integers(0, COUNT - 1), min_size=1, max_size=12),
-    cached=st.sampled_from([1, 2 * WIDTH * 3, 1 << 20]),
+    part=st.sampled_from([1, 2 * WIDTH * 3, 1 << 20]),
 )
-def test_a_batch_is_what_was_encoded_padded_to_its_longest(tmp_path_factory, places, cached):
+def test_a_batch_is_what_was_encoded_padded_to_its_longest(tmp_path_factory, places, part):
     folder = tmp_path_factory.mktemp("stores") / "features"
     encoded = write(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("adaptiveembed.data.features.CACHED_BYTES", cached)
+        patch.setattr("adaptiveembed.data.features.PART_BYTES", part)
         found = FeatureStore.open(folder).read(places)
     assert found.mask.shape[1] == max(len(real_states(encoded, place)) for place in places)
     assert found.hidden_states.dtype == found.global_feature.dtype == torch.float32
@@ -160,25 +161,53 @@ def test_an_empty_store_opens_and_has_nothing_to_read(tmp_path):
 # --- Memory is used again -------------------------------------------------------------------------
 
 
+@pytest.fixture
+def every_batch_is_recycled(monkeypatch):
+    monkeypatch.setattr("adaptiveembed.data.features.SMALLEST_RECYCLED", 1)
+
+
+@pytest.mark.usefixtures("every_batch_is_recycled")
 def test_a_batch_that_is_held_is_not_written_over(folder):
     store = FeatureStore.open(folder)
     kept = store.read([1, 2])
     copies = kept.hidden_states.clone()
     view = store.read([3, 4]).hidden_states[:1]  # the batch is gone, a view of it is not
-    copy = view.clone()
+    array = store.read([1, 5]).hidden_states.numpy()[1:]
+    copy, array_copy = view.clone(), array.copy()
     for _ in range(5):
         store.read([5, 6, 7])
+        store.read([0, 2])
     assert torch.equal(kept.hidden_states, copies)
     assert torch.equal(view, copy)
+    np.testing.assert_array_equal(array, array_copy)
 
 
+@pytest.mark.usefixtures("every_batch_is_recycled")
 def test_the_memory_of_a_batch_that_is_gone_is_used_again(folder):
     store = FeatureStore.open(folder)
-    batch = store.read([0, 1, 2])
-    place = batch.hidden_states.data_ptr()
-    del batch
-    gc.collect()
-    assert store.read([0]).hidden_states.data_ptr() == place
+    places = set()
+    for _ in range(6):
+        places.add(store.read([0, 1, 2]).hidden_states.data_ptr())
+        gc.collect()
+    assert len(places) <= 2
+
+
+@pytest.mark.usefixtures("every_batch_is_recycled")
+def test_threads_that_read_at_once_do_not_write_over_each_other(folder):
+    store = FeatureStore.open(folder)
+    expected = {place: store.read([place, 7]).hidden_states.clone() for place in range(6)}
+    failed = []
+
+    def read(place):
+        batches = (store.read([place, 7]).hidden_states for _ in range(50))
+        failed.extend(place for batch in batches if not torch.equal(batch, expected[place]))
+
+    threads = [threading.Thread(target=read, args=(place,)) for place in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
 
 
 # --- While it is being written --------------------------------------------------------------------

@@ -7,6 +7,7 @@ how it comes about, ``feature_index`` for its files and ``feature_exchange`` for
 
 from __future__ import annotations
 
+import math
 import weakref
 import zlib
 from collections import deque
@@ -28,6 +29,7 @@ from adaptiveembed.data.feature_index import (
     StoredStates,
     read_index,
     require_complete,
+    row_bytes,
 )
 from adaptiveembed.errors import (
     DtypeError,
@@ -41,8 +43,12 @@ from adaptiveembed.structure.encoded import EncodedMedia
 from adaptiveembed.structure.ids import checked_ids
 from adaptiveembed.structure.progress import Progress, silent
 
-CACHED_BYTES = 1 << 20
-"""Bytes that are converted at a time, so that they are still in the cache when they are."""
+PART_BYTES = 1 << 27
+"""Bytes in half precision that are converted at a time; most batches are one part. Smaller parts
+would stay in the cache, but threads meet after each, and meeting is slow on a busy machine."""
+
+SMALLEST_RECYCLED = 1 << 20
+"""Bytes from which on it pays to use memory again."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,7 +133,7 @@ class FeatureStore:
         columns = np.arange(counts.max())
         mask = columns < counts[:, None]
         rows = np.where(mask, firsts[:, None] + columns, 0)  # row 0 is zeros
-        memory = self._memory.empty(rows.size * self.width).view(rows.size, self.width)
+        memory = self._memory.empty((rows.size, self.width), torch.float32)
         states = self._gathered(HIDDEN_STATES, rows.ravel(), memory)
         return _already_checked(
             features, states.view(*rows.shape, self.width), torch.from_numpy(mask)
@@ -182,12 +188,13 @@ class FeatureStore:
     def _gathered(self, name: str, rows: np.ndarray, result: Tensor) -> Tensor:
         """These rows of a file of numbers, as the float32 numbers of ``result``."""
         stored, chosen = self._mapped[name], torch.from_numpy(rows)
-        step = max(1, CACHED_BYTES // (self.width * NUMBERS.itemsize))
-        halves = torch.empty(min(step, len(rows)), self.width, dtype=torch.float16)
+        step = max(1, PART_BYTES // row_bytes(self.index.header))
+        memory = self._memory.empty((min(step, len(rows)), self.width), torch.float16)
         for start in range(0, len(rows), step):
             part = chosen[start : start + step]
-            torch.index_select(stored, 0, part, out=halves[: len(part)])
-            result[start : start + step].copy_(halves[: len(part)])
+            halves = memory[: len(part)]
+            torch.index_select(stored, 0, part, out=halves)
+            result[start : start + step].copy_(halves)
         return result
 
     def _require_places(self, places: Sequence[int] | np.ndarray) -> ItemArray:
@@ -223,25 +230,30 @@ class _RecycledMemory:
     """
 
     def __init__(self) -> None:
-        self._spare: deque[np.ndarray] = deque(maxlen=2)
+        self._spare: deque[np.ndarray] = deque(maxlen=4)
 
-    def empty(self, count: int) -> Tensor:
-        """Memory for float32 numbers, which comes back by itself when no tensor uses it."""
-        whole = self._fitting(count)
-        part = whole[:count]
+    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """A tensor of any content, whose memory comes back by itself when nothing uses it."""
+        size = math.prod(shape) * dtype.itemsize
+        if size < SMALLEST_RECYCLED:
+            return torch.empty(shape, dtype=dtype)
+        whole = self._fitting(size)
+        part = whole[:size]
         weakref.finalize(part, self._spare.append, whole).atexit = False
-        return torch.from_numpy(part)
+        # The tensor and its views keep this very array; a view by NumPy would keep ``whole``.
+        return torch.from_numpy(part).view(dtype).view(shape)
 
-    def _fitting(self, count: int) -> np.ndarray:
-        """Spare memory that is large enough, or new memory; what is too small is given up."""
-        while self._spare:
+    def _fitting(self, size: int) -> np.ndarray:
+        """Spare memory of about this size, or new memory."""
+        for _ in range(len(self._spare)):
             try:
-                whole = self._spare.pop()
+                whole = self._spare.popleft()
             except IndexError:  # another thread was faster
                 break
-            if whole.size >= count:
+            if size <= whole.size <= 2 * size:
                 return whole
-        return np.empty(count, np.float32)
+            self._spare.append(whole)
+        return np.empty(size, np.uint8)
 
 
 def _map(path: Path, rows: int, width: int) -> Tensor:
