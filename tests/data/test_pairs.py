@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaptiveembed.data.manifest_writing import write_manifest
+from adaptiveembed.data.manifest_writing import replace_manifest, write_manifest
 from adaptiveembed.data.pairs import Manifest, Pair, Side, missing_media, read_manifest
 from adaptiveembed.errors import DuplicateIdError, ManifestError
 
@@ -356,6 +356,25 @@ def test_nothing_is_overwritten(tmp_path):
     with pytest.raises(ManifestError, match="exists; remove it or choose another name"):
         write_manifest(small_manifest(), tmp_path / "pairs.csv")
     assert (tmp_path / "pairs.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".parquet"])
+def test_what_is_written_already_may_be_written_again(ending, tmp_path):
+    path = tmp_path / f"pairs{ending}"
+    write_manifest(small_manifest(), path)
+    written = path.stat().st_mtime_ns
+    write_manifest(small_manifest(), path)
+    assert path.stat().st_mtime_ns == written
+    with pytest.raises(ManifestError, match="exists"):
+        write_manifest(Manifest((Pair("other", "t"),)), path)
+
+
+def test_a_manifest_is_replaced_where_that_is_asked_for(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    for manifest in (small_manifest(), Manifest((Pair("other", "t"),))):
+        replace_manifest(manifest, path)
+        assert read_manifest(path, needed=frozenset()).ids == manifest.ids
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_write_that_is_cut_off_leaves_nothing(tmp_path, monkeypatch):

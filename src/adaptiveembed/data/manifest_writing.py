@@ -20,17 +20,34 @@ def write_manifest(manifest: Manifest, path: str | Path) -> None:
     """Write the pairs to a new file, which appears whole or not at all.
 
     How its name ends tells the format. Media below its folder are written relative to it, so that
-    the folder can be moved. CSV has texts only: other metadata are written there as JSON.
+    the folder can be moved. CSV has texts only: other metadata are written there as JSON. A file
+    that holds just this already is left as it is; any other is never written over.
     """
     path = Path(path)
+    content = _content(manifest, path)
+    if path.is_file() and path.read_bytes() == content:
+        return
     if path.exists():
         raise ManifestError(f"{path} exists; remove it or choose another name")
+    _write(content, path)
+
+
+def replace_manifest(manifest: Manifest, path: str | Path) -> None:
+    """Write the pairs as ``write_manifest`` does, in the place of a manifest that may be there."""
+    path = Path(path)
+    _write(_content(manifest, path), path)
+
+
+def _content(manifest: Manifest, path: Path) -> bytes:
     writer = _WRITERS.get(path.suffix.lower())
     if writer is None:
         raise ManifestError(
             f"{path} ends in {path.suffix or 'nothing'}; write {', '.join(_WRITERS)}"
         )
-    content = writer([_row(pair, path.parent) for pair in manifest])
+    return writer([_row(pair, path.parent) for pair in manifest])
+
+
+def _write(content: bytes, path: Path) -> None:
     with new_file(path) as file:
         file.write(content)
 
