@@ -446,6 +446,10 @@ def test_equal_content_has_equal_keys(tmp_path):
     assert content_key("one") == keys[0]
     assert content_key("\ud800") != content_key("one")
     assert len(keys[0]) == 32
+    bounded = [
+        content_key(tmp_path / "a", MediaLimits(rate=rate)) for rate in (8_000, 8_000, 9_000)
+    ]
+    assert keys[0] != bounded[0] == bounded[1] != bounded[2]
     with pytest.raises(MediaError, match=r"none cannot be read \(No such file"):
         content_key(tmp_path / "none")
 

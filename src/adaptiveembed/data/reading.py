@@ -58,20 +58,21 @@ def read_media(path: str | Path, modality: Modality, limits: MediaLimits | None 
         ) from error
 
 
-def content_key(source: str | Path) -> str:
-    """A text that is equal for equal content: of a ``Path``, its bytes; of a ``str``, itself."""
+def content_key(source: str | Path, limits: MediaLimits | None = None) -> str:
+    """A text that is equal for equal content: of a ``Path``, its bytes; of a ``str``, itself.
+
+    With limits, it differs also where other limits would let other parts of a file be read.
+    """
+    bounds = b"" if limits is None else hashlib.blake2b(repr(limits).encode()).digest()
+    digest = hashlib.blake2b(digest_size=KEY_BYTES, key=bounds)
     if isinstance(source, str):
-        digest = hashlib.blake2b(source.encode("utf-8", "surrogatepass"), digest_size=KEY_BYTES)
+        digest.update(source.encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
     try:
         with source.open("rb") as file:
-            return hashlib.file_digest(file, _new_digest).hexdigest()
+            return hashlib.file_digest(file, lambda: digest).hexdigest()
     except OSError as error:
         raise MediaError(f"{source} cannot be read ({_reason(error)}); correct the path") from error
-
-
-def _new_digest() -> "hashlib.blake2b":
-    return hashlib.blake2b(digest_size=KEY_BYTES)
 
 
 def _read_text(path: Path, limits: MediaLimits) -> Text:
