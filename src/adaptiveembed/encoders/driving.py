@@ -7,11 +7,17 @@ cannot be read or encoded is noted and left out, unless the run is strict.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import NamedTuple, Never, Protocol
+from typing import NamedTuple, Never, Protocol, runtime_checkable
 
 from adaptiveembed.encoders.protocol import Encoder
 from adaptiveembed.encoders.reading_ahead import Item, Load, LoadedItem, batches_ahead
-from adaptiveembed.errors import EncoderError, MediaError, NotFiniteError, SettingError
+from adaptiveembed.errors import (
+    EncoderError,
+    MediaError,
+    NotFiniteError,
+    NotNormalizedError,
+    SettingError,
+)
 from adaptiveembed.structure.encoded import EncodedMedia
 from adaptiveembed.structure.ids import distinct_ids
 from adaptiveembed.structure.progress import Progress, silent
@@ -20,6 +26,7 @@ SHOWN_IDS = 3
 """Ids that an error names before it counts the others."""
 
 
+@runtime_checkable
 class FeatureSink(Protocol):
     """Where encoded items go; a ``FeatureWriter`` is one."""
 
@@ -107,7 +114,7 @@ class _Tally:
 
     def _tell(self) -> None:
         done = self._encoded + len(self._failed)
-        facts: dict[str, float | str] = {"failed": len(self._failed)}
+        facts: dict[str, float | str] = {"failed": float(len(self._failed))}
         if done:
             speed = done / max(monotonic() - self._start, 1e-9)
             left = self._total - self._skipped - done
@@ -154,8 +161,9 @@ class _Run:
             return _failure(self.encoder, ids, error)
         require_promised(self.encoder, encoded, ids)
         try:
+            _require_directions(encoded)
             self.sink.append(ids, [one.item.key for one in batch], encoded)
-        except NotFiniteError as error:
+        except (NotFiniteError, NotNormalizedError) as error:
             return _failure(self.encoder, ids, error)
         return None
 
@@ -171,6 +179,14 @@ def require_promised(encoder: Encoder, encoded: object, ids: Sequence[str]) -> N
             encoder,
             ids,
             f"gave width {encoded.width}, and says of itself that it is {encoder.width}",
+        )
+
+
+def _require_directions(encoded: EncodedMedia) -> None:
+    zero = ~encoded.global_feature.any(dim=1)
+    if zero.any():
+        raise NotNormalizedError(
+            f"the global feature is zero at place {int(zero.nonzero()[0])} and has no direction"
         )
 
 

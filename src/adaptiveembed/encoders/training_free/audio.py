@@ -120,7 +120,7 @@ def _stretches(frames: Bands) -> ItemDescriptions:
     return torch.cat(parts, dim=1)
 
 
-def _spectral_shape(loudness: Bands) -> Bands:
+def _spectral_shape(loudness: Bands) -> ItemDescriptions:
     """The share of every band in the amplitude, where their middle lies, and how far they reach."""
     amplitude = 10 ** ((loudness - 1) * (CEILING - FLOOR) / 40)
     shares = amplitude / amplitude.sum(dim=1, keepdim=True)
@@ -142,5 +142,5 @@ def _parts(frames: Bands) -> torch.Tensor:
     return _coarse(means_over_time(frames, PARTS)).flatten()
 
 
-def _coarse(bands: Bands) -> Bands:
+def _coarse(bands: Bands) -> ItemDescriptions:
     return torch.nn.functional.avg_pool1d(bands, COARSE)

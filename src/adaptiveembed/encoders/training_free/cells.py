@@ -13,7 +13,17 @@ import torch
 from PIL import Image as Pictures
 from torch import Tensor
 
-from adaptiveembed.shapes import CellFeatures, ColourTable, PixelArray, Planes, Summaries
+from adaptiveembed.shapes import (
+    CellDetails,
+    CellFeatures,
+    ColourTable,
+    PartPlanes,
+    PixelArray,
+    Planes,
+    SquarePixels,
+    Summaries,
+    WavePlanes,
+)
 
 COLOUR_LEVELS = 3
 """Levels of red, green and blue by which colours are counted: 27 colours in all."""
@@ -46,7 +56,7 @@ class Cells:
 
     looks: CellFeatures
     """Every cell by itself, and together with those around it."""
-    quarters: CellFeatures
+    quarters: CellDetails
     """The quarters of every cell, without their colours."""
 
 
@@ -65,7 +75,7 @@ def measured_cells(pictures: Planes, grid: int) -> Cells:
     return Cells(looks, torch.cat([quarters for _, quarters in parts]))
 
 
-def _measured(pictures: Planes, grid: int) -> tuple[CellFeatures, CellFeatures]:
+def _measured(pictures: Planes, grid: int) -> tuple[CellFeatures, CellDetails]:
     opponents = opponent_planes(pictures)
     waves = _edge_waves(opponents)
     own = _moments_and_edges(opponents, waves, grid).permute(0, 2, 3, 1)
@@ -74,7 +84,7 @@ def _measured(pictures: Planes, grid: int) -> tuple[CellFeatures, CellFeatures]:
     return looks, _by_cell(quarters, grid)
 
 
-def _by_cell(planes: Planes, grid: int) -> CellFeatures:
+def _by_cell(planes: PartPlanes, grid: int) -> CellFeatures:
     """The numbers of all parts of every cell, side by side."""
     pictures, numbers, rows, _ = planes.shape
     parts = planes.reshape(pictures, numbers, grid, rows // grid, grid, rows // grid)
@@ -88,10 +98,10 @@ def neighbourhoods(cells: CellFeatures) -> CellFeatures:
     return around.permute(0, 2, 3, 1)
 
 
-def shape_features(cells: CellFeatures) -> CellFeatures:
+def shape_features(cells: CellFeatures) -> CellDetails:
     """How far edges agree on 2, 4, 6 and 8 directions, whichever way all of them are turned."""
     waves = cells[..., -2 * HARMONICS :].reshape(*cells.shape[:3], HARMONICS, 2)
-    agreement: CellFeatures = torch.linalg.vector_norm(waves, dim=-1) - TYPICAL_SHAPE
+    agreement: CellDetails = torch.linalg.vector_norm(waves, dim=-1) - TYPICAL_SHAPE
     return agreement
 
 
@@ -116,16 +126,16 @@ def slopes(planes: Planes) -> tuple[Tensor, Tensor]:
     return across, down
 
 
-def _means(planes: Planes, side: int) -> Planes:
+def _means(planes: Tensor, side: int) -> PartPlanes:
     return torch.nn.functional.avg_pool2d(planes, side)
 
 
-def _moments_and_edges(opponents: Planes, waves: Planes, grid: int) -> Planes:
+def _moments_and_edges(opponents: Planes, waves: WavePlanes, grid: int) -> PartPlanes:
     side = opponents.shape[-1] // grid
     return torch.cat((_moments(opponents, side), _edges(waves, side)), dim=1)
 
 
-def _moments(opponents: Planes, side: int) -> Planes:
+def _moments(opponents: Planes, side: int) -> PartPlanes:
     """Mean and deviation of brightness and colour in every cell."""
     mean = _means(opponents, side)
     spread = mean.repeat_interleave(side, dim=2).repeat_interleave(side, dim=3)
@@ -134,7 +144,7 @@ def _moments(opponents: Planes, side: int) -> Planes:
     return torch.cat((centred, CONTRAST_GAIN * deviation - TYPICAL_DEVIATION), dim=1)
 
 
-def _edges(waves: Planes, side: int) -> Planes:
+def _edges(waves: WavePlanes, side: int) -> PartPlanes:
     """How strong the edges in every cell are, and how far they agree on which directions."""
     means = _means(waves, side)
     strength = means[:, :1]
@@ -142,7 +152,7 @@ def _edges(waves: Planes, side: int) -> Planes:
     return torch.cat((gained, means[:, 1:] / (strength + FAINT)), dim=1)
 
 
-def _edge_waves(opponents: Planes) -> Planes:
+def _edge_waves(opponents: Planes) -> WavePlanes:
     """The strength of the edge at every pixel, and the waves of its direction times strength.
 
     An edge and its reverse are one direction, so the first wave goes round in half a turn.
@@ -179,7 +189,7 @@ def _colours(pictures: Planes, grid: int) -> CellFeatures:
     return shares.reshape(len(pictures), grid, grid, -1).sqrt() - TYPICAL_COLOUR
 
 
-def _raster(pixels: PixelArray, side: int) -> PixelArray:
+def _raster(pixels: PixelArray, side: int) -> SquarePixels:
     if pixels.shape[:2] == (side, side):
         return pixels
     picture = Pictures.fromarray(np.ascontiguousarray(pixels))

@@ -2,7 +2,7 @@
 
 import torch
 
-from adaptiveembed.shapes import Descriptions, PlaceFeatures, Places
+from adaptiveembed.shapes import Descriptions, LocatedStates, PlaceFeatures, Places, StatesAndWhole
 
 WAVES = 3
 """How many waves each axis is described by; the fastest goes round one and a half times."""
@@ -24,11 +24,11 @@ def grid_places(*parts: int) -> Places:
     return torch.cartesian_prod(*map(middles, parts)).reshape(-1, len(parts))
 
 
-def located(cells: Descriptions, places: PlaceFeatures) -> Descriptions:
+def located(cells: Descriptions, places: PlaceFeatures) -> LocatedStates:
     """Every cell with its place."""
     return torch.cat((cells, places.expand(len(cells), *places.shape)), dim=2)
 
 
-def with_whole(cells: Descriptions) -> Descriptions:
+def with_whole(cells: Descriptions) -> StatesAndWhole:
     """All cells and, as one more state, their mean, which stands for the whole."""
     return torch.cat((cells, cells.mean(dim=1, keepdim=True)), dim=1)

@@ -6,6 +6,7 @@ from functools import cache
 from math import sqrt
 
 import torch
+from torch import Tensor
 
 from adaptiveembed.encoders.training_free.chance import biases, projection
 from adaptiveembed.shapes import (
@@ -13,6 +14,8 @@ from adaptiveembed.shapes import (
     FeatureVectors,
     GlobalFeatures,
     ItemDescriptions,
+    PartMeans,
+    StateDetails,
     StateMask,
     StateVectors,
     Summaries,
@@ -29,7 +32,7 @@ class Described:
 
     descriptions: Descriptions
     """What each state is, and where."""
-    details: Descriptions
+    details: StateDetails
     """What more is said of each state, and too much for the global feature."""
     mask: StateMask
     """Which states are real."""
@@ -99,14 +102,14 @@ def maximum(states: StateVectors, mask: StateMask) -> GlobalFeatures:
     return states.masked_fill(~mask.unsqueeze(2), -torch.inf).amax(dim=1)
 
 
-def padded(parts: Sequence[ItemDescriptions]) -> tuple[Descriptions, StateMask]:
+def padded(parts: Sequence[Tensor]) -> tuple[Descriptions, StateMask]:
     """Items of unequal numbers of states as one batch, filled with zeros."""
     counts = torch.tensor([len(part) for part in parts])
     mask = torch.arange(int(counts.max())) < counts.unsqueeze(1)
     return torch.nn.utils.rnn.pad_sequence(list(parts), batch_first=True), mask
 
 
-def means_over_time(rows: ItemDescriptions, parts: int) -> ItemDescriptions:
+def means_over_time(rows: ItemDescriptions, parts: int) -> PartMeans:
     """The means of the rows over so many equal parts of time; a row on an edge counts for both."""
     return torch.nn.functional.adaptive_avg_pool1d(rows.T, parts).T
 

@@ -20,7 +20,7 @@ from adaptiveembed.encoders.training_free.places import (
     with_whole,
 )
 from adaptiveembed.encoders.training_free.projecting import Described
-from adaptiveembed.shapes import CellFeatures, CellsOverTime, PlanesOverTime
+from adaptiveembed.shapes import CellFeatures, CellsOverTime, PlanesOverTime, SpansOfCells
 
 SIDE = 48
 """Pixels of a side of the raster that every frame is brought to."""
@@ -82,7 +82,7 @@ def movements(frames: PlanesOverTime, grid: int) -> CellsOverTime:
     return torch.cat((cells, cells[:, -1:]), dim=1)
 
 
-def span_means(cells: CellsOverTime) -> CellsOverTime:
+def span_means(cells: CellsOverTime) -> SpansOfCells:
     """The mean over the frames of every span."""
     parts = cells.reshape(len(cells), SPANS, FRAMES // SPANS, *cells.shape[2:])
     return parts.mean(dim=2)
