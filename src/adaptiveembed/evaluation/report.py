@@ -73,10 +73,15 @@ class Report:
     title: str
     directions: tuple[DirectionFacts, ...]
     rows: tuple[Row, ...]
+    more: tuple["Section", ...] = ()
+    """Tables beside those of the measures, shown after them."""
 
     @classmethod
     def from_evaluations(
-        cls, evaluations: Sequence[Evaluation], title: str = "Retrieval"
+        cls,
+        evaluations: Sequence[Evaluation],
+        title: str = "Retrieval",
+        more: Sequence["Section"] = (),
     ) -> "Report":
         """The report of evaluations of the same queries and galleries, one row each, in order."""
         if not evaluations:
@@ -84,30 +89,31 @@ class Report:
         facts = [_direction_facts(one) for one in evaluations]
         for evaluation, own in zip(evaluations, facts, strict=True):
             _require_same_facts(evaluation.method, own, facts[0])
-        return cls(title, facts[0], tuple(map(Row.from_evaluation, evaluations)))
+        return cls(title, facts[0], tuple(map(Row.from_evaluation, evaluations)), tuple(more))
 
     def table(self) -> Group:
         """The report for a terminal: print it with ``rich.print``."""
-        return Group(*(_rich_table(section) for section in self._sections()))
+        return Group(*(_rich_table(section) for section in self.sections()))
 
     def markdown(self) -> str:
         """The report as Markdown."""
-        return f"# {self.title}\n\n" + "\n".join(map(_markdown_table, self._sections()))
+        return f"# {self.title}\n\n" + "\n".join(map(_markdown_table, self.sections()))
 
     def json(self) -> str:
         """The report as JSON: shares as fractions of 1, in full precision."""
         content = asdict(self) | {"tie_rule": TIE_RULE}
         return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
-    def _sections(self) -> list["_Section"]:
-        """The headline measure with the capacities, then every measure of every direction."""
+    def sections(self) -> list["Section"]:
+        """The headline measure with the capacities, every measure of every direction, and more."""
         names = [one.direction for one in self.directions]
         headline = _headline_section(self, [*names, MEAN])
-        return [headline, *(_measures_section(self, name) for name in [*names, MEAN])]
+        measures = (_measures_section(self, name) for name in [*names, MEAN])
+        return [headline, *measures, *self.more]
 
 
 @dataclass(frozen=True)
-class _Section:
+class Section:
     """One table in plain text: the first column is words, all others are figures."""
 
     title: str
@@ -116,7 +122,7 @@ class _Section:
     caption: str
 
 
-def _headline_section(report: Report, columns: Sequence[str]) -> _Section:
+def _headline_section(report: Report, columns: Sequence[str]) -> Section:
     lines = tuple(
         (
             row.method,
@@ -129,10 +135,10 @@ def _headline_section(report: Report, columns: Sequence[str]) -> _Section:
     )
     header = ("method", *CAPACITY_COLUMNS, *columns)
     caption = f"{_facts_sentence(report)} {TIE_RULE}"
-    return _Section(f"{report.title}: {HEADLINE} (%)", header, lines, caption)
+    return Section(f"{report.title}: {HEADLINE} (%)", header, lines, caption)
 
 
-def _measures_section(report: Report, column: str) -> _Section:
+def _measures_section(report: Report, column: str) -> Section:
     names = tuple(report.rows[0].measures[column])
     lines = tuple(
         (row.method, *(_figure(name, row.measures[column][name]) for name in names))
@@ -140,7 +146,7 @@ def _measures_section(report: Report, column: str) -> _Section:
     )
     ranks = ", ".join(name for name in names if name in RANK_MEASURES)
     title = "mean over the directions" if column == MEAN else column
-    return _Section(f"{title} (%; {ranks}: a rank)", ("method", *names), lines, TIE_RULE)
+    return Section(f"{title} (%; {ranks}: a rank)", ("method", *names), lines, TIE_RULE)
 
 
 def _figure(measure: str, value: float) -> str:
@@ -163,7 +169,7 @@ def _dimensions(report: Report) -> str:
     return "d: " + ", ".join(f"{row.method} {row.dim}" for row in report.rows) + "."
 
 
-def _rich_table(section: _Section) -> Table:
+def _rich_table(section: Section) -> Table:
     table = Table(
         title=Text(section.title + "\n", style="bold"),
         caption=Text(section.caption + "\n", style="dim"),
@@ -185,7 +191,7 @@ def _rich_table(section: _Section) -> Table:
     return table
 
 
-def _markdown_table(section: _Section) -> str:
+def _markdown_table(section: Section) -> str:
     words, *figures = section.header
     return "\n".join(
         [

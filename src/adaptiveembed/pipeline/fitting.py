@@ -14,15 +14,15 @@ import json
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
 from adaptiveembed import __version__
-from adaptiveembed.errors import SettingError
+from adaptiveembed.errors import ModelFormatError, SettingError
 from adaptiveembed.pipeline.allocating import EmbeddedPairs, fit_allocation
 from adaptiveembed.pipeline.folder import is_model, write_config, write_folder, write_tensors
 from adaptiveembed.pipeline.inputs import EncoderFacts
@@ -41,6 +41,7 @@ STAGE_ONE, STAGE_TWO = "stage-one", "stage-two"
 LIBRARIES = ("torch", "transformers", "numpy", "llvmlite", "safetensors")
 
 
+@runtime_checkable
 class Announce(Protocol):
     """Told what begins; gives back whom to tell how far it is."""
 
@@ -54,15 +55,26 @@ def unannounced(title: str) -> Progress:
     return silent
 
 
-def fit(
+def fit(  # noqa: PLR0913 - what from, how, where to, and who is told
     data: JointPairs,
     recipe: Recipe,
     folder: Path,
     encoders: Mapping[Modality, EncoderFacts],
+    *,
     announce: Announce = unannounced,
+    folders: Sequence[Path] = (),
 ) -> Path:
-    """Train what the recipe says, or go on with it; the folder of the finished model."""
-    begin_run(data, recipe, folder)
+    """Train what the recipe says, or go on with it; the folder of the finished model.
+
+    Args:
+        data: What is learned from.
+        recipe: How.
+        folder: The run's.
+        encoders: What made the features.
+        announce: Told what begins.
+        folders: Where the datasets lie, to be found again by the run.
+    """
+    begin_run(data, recipe, folder, folders)
     if is_model(folder / MODEL):
         return folder / MODEL
     rows = training_rows(data.pairs, recipe.splits)
@@ -96,7 +108,31 @@ def embed_joint(embedder: Any, data: JointPairs, progress: Progress = silent) ->
     return EmbeddedPairs(data, *embed_pairs(embedder, data.pairs, progress))
 
 
-def begin_run(data: JointPairs, recipe: Recipe, folder: Path) -> None:
+def model_folder(run: Path) -> Path:
+    """The folder of the model: of a run, or the folder itself if it is one."""
+    if is_model(run):
+        return run
+    if is_model(run / MODEL):
+        return run / MODEL
+    if (run / RECIPE).exists():
+        raise ModelFormatError(
+            f"the run in {run} is not finished; go on with it by: adaptiveembed train --resume"
+        )
+    raise ModelFormatError(f"{run} holds neither a run nor a model; correct the path")
+
+
+def run_datasets(run: Path) -> list[Path]:
+    """The dataset folders that a run was trained on."""
+    try:
+        folders = json.loads((run / RECORD).read_text(encoding="utf-8"))["folders"]
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelFormatError(
+            f"{run} does not say what it was trained on ({error}); name the dataset with --data"
+        ) from error
+    return [Path(folder) for folder in folders]
+
+
+def begin_run(data: JointPairs, recipe: Recipe, folder: Path, folders: Sequence[Path] = ()) -> None:
     """Write down what the run is of; a folder of another run is refused."""
     folder.mkdir(parents=True, exist_ok=True)
     table = to_table(recipe)
@@ -121,6 +157,7 @@ def begin_run(data: JointPairs, recipe: Recipe, folder: Path) -> None:
         },
         "begun": time.strftime("%Y-%m-%d %H:%M:%S"),
         "datasets": {each.name: _counts(each) for each in data.datasets},
+        "folders": [str(each.resolve()) for each in folders],
     }
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     (folder / RECIPE).write_text(to_toml(table), encoding="utf-8")

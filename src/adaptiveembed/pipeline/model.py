@@ -211,6 +211,10 @@ class AdaptiveEmbed:
             return FixedAllocator(self._of_capacity(capacity))
         return self._adaptive(direction, threshold)
 
+    def modality_of(self, inputs: Items) -> Modality:
+        """The modality of inputs that say what they are."""
+        return self._direction(inputs, None).source
+
     def encoder(self, modality: Modality) -> Encoder:
         """The encoder of a modality, loaded at its first use."""
         if modality not in self._encoders:

@@ -109,9 +109,7 @@ def _train(arguments: argparse.Namespace, recipe: Recipe) -> None:
             recipe,
             arguments.output,
             datasets[0].encoders,
-            announce,
+            announce=announce,
+            folders=arguments.datasets,
         )
-    print(
-        f"The model is in {model}. Next: adaptiveembed evaluate {arguments.output} --data "
-        f"{arguments.datasets[0]}"
-    )
+    print(f"The model is in {model}. Next: adaptiveembed evaluate {arguments.output}")

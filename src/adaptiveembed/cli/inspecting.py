@@ -1,0 +1,95 @@
+"""What a file or folder holds, in lines of words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from adaptiveembed.data.feature_index import INDEX
+from adaptiveembed.data.features import FeatureStore
+from adaptiveembed.data.pairs import read_manifest
+from adaptiveembed.errors import SettingError
+from adaptiveembed.pipeline import dataset, fitting
+from adaptiveembed.pipeline.explained import explained_recipe
+from adaptiveembed.pipeline.folder import is_model, read_config
+from adaptiveembed.pipeline.model import AdaptiveEmbed
+from adaptiveembed.pipeline.recipe import Method
+from adaptiveembed.pipeline.recipe_files import read_recipe
+from adaptiveembed.pipeline.saving import read_facts
+from adaptiveembed.training.loop import CHECKPOINTS
+
+MANIFESTS = {".jsonl", ".csv", ".parquet"}
+
+
+def described(path: Path, *, check: bool) -> Iterator[str]:
+    """Lines about what lies there; with ``check``, everything is compared with its checksums."""
+    if path.suffix == ".toml":
+        yield from explained_recipe(read_recipe(str(path))).splitlines()
+    elif path.suffix in MANIFESTS:
+        manifest = read_manifest(path, needed=frozenset())
+        yield f"manifest: {len(manifest):,} pairs, splits {', '.join(manifest.splits) or 'none'}"
+    elif is_model(path):
+        yield from _model(path, check=check)
+    elif (path / fitting.RECIPE).exists():
+        yield from _run(path, check=check)
+    elif (path / dataset.FACTS).exists():
+        yield from _dataset(path, check=check)
+    elif (path / INDEX).exists():
+        yield from _store(path, check=check)
+    else:
+        raise SettingError(
+            f"{path} is no manifest, recipe, dataset, run or model of this library; correct the "
+            f"path"
+        )
+
+
+def _model(path: Path, *, check: bool) -> Iterator[str]:
+    config = read_config(path)
+    facts = read_facts(config)
+    yield f"model: {facts.recipe.name}, {facts.direction}, by adaptiveembed {config['library']}"
+    for modality, encoder in facts.encoders.items():
+        yield f"  {modality}: {encoder.name}, width {config['widths'][modality]}, fingerprint "
+        yield f"    {encoder.fingerprint}"
+    for name, count in facts.counts.items():
+        yield f"  {count:,} pairs for {name}"
+    for name, value in facts.figures.items():
+        yield f"  {name}: {value:.4f}"
+    if facts.recipe.method is Method.ADAPTIVE:
+        model = AdaptiveEmbed.from_pretrained(path, check=check)
+        for direction, threshold in model.thresholds.items():
+            yield f"  threshold {direction}: {threshold:.4f}"
+        yield f"  {model.embedder.num_trainable:,} trained parameters in the embedder"
+        if check:
+            yield "  the self-test comes out as it was stored"
+
+
+def _run(path: Path, *, check: bool) -> Iterator[str]:
+    recipe = read_recipe(str(path / fitting.RECIPE))
+    yield f"run: {recipe.name}, method {recipe.method}, seed {recipe.seed}"
+    for stage in (fitting.STAGE_ONE, fitting.STAGE_TWO):
+        for checkpoints in sorted((path / stage).rglob(CHECKPOINTS)):
+            steps = sorted(one.name for one in checkpoints.glob("step-*"))
+            yield f"  {checkpoints.parent.relative_to(path)}: {steps[-1] if steps else 'not begun'}"
+    if is_model(path / fitting.MODEL):
+        yield from (f"  {line}" for line in _model(path / fitting.MODEL, check=check))
+    else:
+        yield "  not finished; go on by: adaptiveembed train --resume"
+
+
+def _dataset(path: Path, *, check: bool) -> Iterator[str]:
+    found = dataset.open_dataset(path)
+    pairs = found.pairs
+    yield f"dataset: {pairs!r}"
+    for modality, encoder in found.encoders.items():
+        yield f"  {modality}: {encoder.name}, fingerprint {encoder.fingerprint}"
+        yield from (f"  {line}" for line in _store(path / modality, check=check))
+    if found.left_out:
+        yield f"  {len(found.left_out)} pairs have only one side encoded and are left out"
+
+
+def _store(path: Path, *, check: bool) -> Iterator[str]:
+    store = FeatureStore.open(path)
+    yield f"features: {store!r}"
+    if check:
+        store.verify()
+        yield "  every byte is as it was written"
