@@ -210,7 +210,7 @@ def test_a_policy_learns_whom_to_expand(settings):
     utilities[:, 0, 2] = torch.where(cosines > cosines.median(), 1.0, -1.0)
     best = -upo_loss(100 * utilities.masked_fill(~policy.admissible, -torch.inf), utilities)
     optimizer = torch.optim.Adam(policy.parameters(), lr=0.02)
-    for _ in range(60):
+    for _ in range(45):
         optimizer.zero_grad()
         upo_loss(policy(inputs), utilities).backward()
         optimizer.step()
