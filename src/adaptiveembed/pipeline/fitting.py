@@ -17,13 +17,14 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 
 from adaptiveembed import __version__
 from adaptiveembed.errors import ModelFormatError, SettingError
 from adaptiveembed.pipeline.allocating import EmbeddedPairs, fit_allocation
+from adaptiveembed.pipeline.announcing import Announce, unannounced
 from adaptiveembed.pipeline.folder import is_model, write_config, write_folder, write_tensors
 from adaptiveembed.pipeline.inputs import EncoderFacts
 from adaptiveembed.pipeline.model import AdaptiveEmbed, ModelFacts
@@ -39,20 +40,6 @@ from adaptiveembed.structure.progress import Progress, silent
 RECIPE, RECORD, MODEL = "recipe.toml", "run.json", "model"
 STAGE_ONE, STAGE_TWO = "stage-one", "stage-two"
 LIBRARIES = ("torch", "transformers", "numpy", "llvmlite", "safetensors")
-
-
-@runtime_checkable
-class Announce(Protocol):
-    """Told what begins; gives back whom to tell how far it is."""
-
-    def __call__(self, title: str) -> Progress:
-        """A new part of the work, by its name."""
-        ...
-
-
-def unannounced(title: str) -> Progress:
-    """Tell nobody."""
-    return silent
 
 
 def fit(  # noqa: PLR0913 - what from, how, where to, and who is told

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -21,6 +22,7 @@ from adaptiveembed.allocation.allocator import Allocator
 from adaptiveembed.allocation.fixed import FixedAllocator
 from adaptiveembed.encoders.protocol import Encoder
 from adaptiveembed.errors import DtypeError, SettingError, ShapeError
+from adaptiveembed.pipeline.announcing import Announce, unannounced
 from adaptiveembed.pipeline.inputs import (
     EncoderFacts,
     MediaLike,
@@ -39,6 +41,9 @@ from adaptiveembed.structure.direction import Direction, Modality
 from adaptiveembed.structure.encoded import EncodedMedia, Features
 from adaptiveembed.structure.groups import GroupLayout
 from adaptiveembed.structure.selection import Selection
+
+if TYPE_CHECKING:
+    from adaptiveembed.pipeline.training import Pairs
 
 BATCH_SIZE = 32
 
@@ -67,6 +72,30 @@ class AdaptiveEmbed:
     embedder: PairEmbedder
     allocators: Mapping[Direction, AdaptiveAllocator]
     facts: ModelFacts
+
+    @classmethod
+    def fit(
+        cls,
+        pairs: Pairs,
+        *,
+        recipe: Recipe | str = "laptop",
+        folder: str | Path | None = None,
+        encoders: Mapping[Modality, str] | None = None,
+        announce: Announce = unannounced,
+    ) -> AdaptiveEmbed:
+        """A model trained on pairs, or gone on with where that was stopped in the folder.
+
+        Args:
+            pairs: Encoded pairs, a dataset, a manifest or its path, or texts with paths of media.
+            recipe: A recipe, the name of a built-in one, or the path of one.
+            folder: Where everything is kept; a temporary one if not given.
+            encoders: ``training-free`` or ``module:object`` for each modality, of pairs that are
+                not encoded yet.
+            announce: Told what begins, for progress.
+        """
+        from adaptiveembed.pipeline.training import fit_pairs  # noqa: PLC0415 - it imports this
+
+        return cls.from_pretrained(fit_pairs(pairs, recipe, folder, encoders, announce))
 
     @classmethod
     def from_pretrained(cls, source: str | Path, *, check: bool = False) -> AdaptiveEmbed:

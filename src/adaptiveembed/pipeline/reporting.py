@@ -15,6 +15,7 @@ from adaptiveembed.evaluation.records import write_evaluations
 from adaptiveembed.evaluation.report import Report, Section
 from adaptiveembed.evaluation.results import Evaluation
 from adaptiveembed.evaluation.significance import Comparison, compare, compare_means
+from adaptiveembed.pipeline.announcing import Announce, unannounced
 from adaptiveembed.pipeline.dataset import Dataset
 from adaptiveembed.pipeline.evaluating import (
     ADAPTIVE,
@@ -22,7 +23,7 @@ from adaptiveembed.pipeline.evaluating import (
     evaluate_adaptive,
     evaluate_budgets,
 )
-from adaptiveembed.pipeline.fitting import Announce, model_folder, unannounced
+from adaptiveembed.pipeline.fitting import model_folder
 from adaptiveembed.pipeline.folder import read_config
 from adaptiveembed.pipeline.model import AdaptiveEmbed
 from adaptiveembed.pipeline.recipe import Method

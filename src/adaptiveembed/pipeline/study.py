@@ -23,9 +23,10 @@ from adaptiveembed.evaluation.records import read_evaluations, write_evaluations
 from adaptiveembed.evaluation.report import TIE_RULE, Report, Section
 from adaptiveembed.evaluation.results import Evaluation
 from adaptiveembed.evaluation.significance import NUM_DRAWS, Comparison, compare, compare_means
+from adaptiveembed.pipeline.announcing import Announce, unannounced
 from adaptiveembed.pipeline.dataset import Dataset, open_dataset
 from adaptiveembed.pipeline.evaluating import ADAPTIVE, ORACLE
-from adaptiveembed.pipeline.fitting import Announce, fit, unannounced
+from adaptiveembed.pipeline.fitting import fit
 from adaptiveembed.pipeline.paired import JointPairs
 from adaptiveembed.pipeline.recipe import Recipe
 from adaptiveembed.pipeline.recipe_files import read_recipe
