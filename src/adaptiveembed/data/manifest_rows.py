@@ -73,7 +73,7 @@ def _read_json_lines(path: Path) -> Rows:
             found.complain(number, "it is blank; remove it")
             continue
         try:
-            values = json.loads(line, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+            values = _JSON.decode(line)
         except (ValueError, RecursionError) as error:
             found.complain(number, f"it is not JSON: {error}")
             continue
@@ -179,3 +179,6 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _refuse_constant(name: str) -> object:
     raise ValueError(f"JSON has no {name}")
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_refuse_constant)
