@@ -11,6 +11,7 @@ from adaptiveembed.errors import DtypeError, SettingError, ShapeError
 from adaptiveembed.representation.dropout import (
     STEPS,
     ItemDropout,
+    StateDropout,
     item_dropout,
     item_keys,
     kept,
@@ -120,14 +121,72 @@ def test_nothing_is_dropped_in_evaluation_or_at_share_0():
     assert ItemDropout(0.0, stream=0)(hidden) is hidden
 
 
+# --- States ---------------------------------------------------------------------------------------
+
+
+def left_out(states, mask, share, *items):
+    """What is left of these states, as sets of their first numbers, item by item."""
+    dropout = StateDropout(share, stream=0)
+    with item_dropout(dropout, keys_of(*items)):
+        found, real = dropout(states, mask)
+    return [set(row[one, 0].tolist()) for row, one in zip(found, real, strict=True)]
+
+
+def numbered_states(lengths, columns):
+    mask = torch.arange(columns) < torch.tensor(lengths)[:, None]
+    return torch.arange(float(mask.numel())).view(*mask.shape, 1).expand(*mask.shape, 3), mask
+
+
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=5),
+    st.integers(0, 4),
+    st.sampled_from([0.1, 0.25, 0.5, 0.9]),
+)
+def test_the_same_real_states_are_left_whatever_the_padding(lengths, more, share):
+    states, mask = numbered_states(lengths, 9)
+    items = range(len(lengths))
+    found = left_out(states, mask, share, *items)
+    for length, row, one, kind in zip(lengths, states, mask, found, strict=True):
+        assert kind <= set(row[one, 0].tolist())
+        assert len(kind) == max(1, length - int(length * share + 0.5))
+    wider = torch.nn.functional.pad(states, (0, 0, 0, more))
+    assert left_out(wider, torch.nn.functional.pad(mask, (0, more)), share, *items) == found
+    for place in items:
+        part = slice(place, place + 1)
+        assert left_out(states[part], mask[part], share, place) == found[part]
+
+
+def test_every_state_is_left_out_as_often_as_every_other():
+    states, mask = numbered_states([8] * 2000, 8)
+    dropout = StateDropout(0.5, stream=0)
+    with item_dropout(dropout, keys_of(*range(2000))):
+        found, _ = dropout(states, mask)
+    counts = torch.bincount(found[..., 0].long().flatten() % 8)
+    assert counts.sum() == 8000
+    assert (counts - 1000).abs().max() < 4 * (2000 * 0.25) ** 0.5
+
+
+def test_states_that_are_left_are_moved_together():
+    states, mask = numbered_states([8, 4], 8)
+    dropout = StateDropout(0.5, stream=0)
+    with item_dropout(dropout, keys_of(0, 1)):
+        found, real = dropout(states, mask)
+    assert found.shape == (2, 4, 3)
+    assert real.tolist() == [[True] * 4, [True, True, False, False]]
+    assert dropout.eval()(states, mask)[0] is states
+
+
+# --- Models ---------------------------------------------------------------------------------------
+
+
 def test_every_dropout_of_a_model_gets_its_own_stream():
     model = nn.Sequential(nn.Dropout(0.1), nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.2)))
     with_item_dropout(model)
     found = [each for each in model.modules() if isinstance(each, ItemDropout)]
     assert [each.stream for each in found] == [0, 1]
     assert [repr(each) for each in found] == [
-        "ItemDropout(share=0.1000, stream=0)",
-        "ItemDropout(share=0.2000, stream=1)",
+        "ItemDropout(share=0.1, stream=0)",
+        "ItemDropout(share=0.2, stream=1)",
     ]
     assert not any(isinstance(each, nn.Dropout) for each in model.modules())
 

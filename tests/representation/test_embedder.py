@@ -161,7 +161,7 @@ def test_training_with_dropout_needs_keys_and_evaluation_does_not():
     with pytest.raises(SettingError, match="no dropout keys were given; pass dropout_keys="):
         embedder(TEXT, source)
     embedder.eval()(TEXT, source)
-    plain, source, _ = fitted_embedder(replace(SMALL, dropout=0.0))
+    plain, source, _ = fitted_embedder(replace(SMALL, dropout=0.0, state_dropout=0.0))
     plain(TEXT, source)
 
 

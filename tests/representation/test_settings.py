@@ -45,6 +45,7 @@ def test_a_recipe_sets_every_field():
         ({"width": 10, "heads": 4}, "width is 10 and heads is 4; choose a width that is a mult"),
         ({"dropout": 1.0}, "dropout is 1.0; give a share from 0 to below 1"),
         ({"dropout": float("nan")}, "dropout is nan; give a share"),
+        ({"state_dropout": -0.1}, "state_dropout is -0.1; give a share"),
         ({"query_scale": 0.0}, "query_scale is 0.0; give a number above 0"),
         ({"weight_scale": -1.0}, "weight_scale is -1.0; give a number above 0"),
         ({"layout": "4-4"}, "group sizes are written as whole numbers joined by"),

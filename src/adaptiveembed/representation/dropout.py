@@ -13,10 +13,22 @@ import torch
 from torch import Tensor, nn
 
 from adaptiveembed.errors import DtypeError, SettingError, ShapeError
-from adaptiveembed.shapes import DropoutKeys, ItemHidden, ItemMask
+from adaptiveembed.shapes import (
+    DrawnNumbers,
+    DropoutKeys,
+    ItemHidden,
+    ItemMask,
+    ShorterMask,
+    ShorterStates,
+    StateMask,
+    States,
+)
 
 LANES = 4
 """Random numbers of 16 bits that one of 64 bits holds."""
+
+LAST = (1 << 63) - 1
+"""The greatest integer: where it stands among drawn numbers, nothing comes later."""
 
 STEPS = 1 << 16
 """How finely a share can be set: the number of different random numbers of 16 bits."""
@@ -38,52 +50,80 @@ def side_keys(keys: DropoutKeys, side: int) -> DropoutKeys:
     return _mixed(keys + _signed(side * GOLDEN))
 
 
-def kept(keys: DropoutKeys, stream: int, count: int, dropped: int) -> ItemMask:
-    """Which of ``count`` numbers each item keeps, when ``dropped`` of ``STEPS`` are dropped.
-
-    Masks of different streams of one key are independent.
-    """
-    blocks = -(-count // LANES)
+def drawn(keys: DropoutKeys, stream: int, count: int) -> DrawnNumbers:
+    """``count`` random numbers of 64 bits for each item; other streams are independent of these."""
     first = _signed((stream << 32) * GOLDEN)
-    places = torch.arange(1, blocks + 1, device=keys.device) * _signed(GOLDEN) + first
-    lanes = _mixed(keys[:, None] + places).view(torch.int16)[:, :count]
+    places = torch.arange(1, count + 1, device=keys.device) * _signed(GOLDEN) + first
+    return _mixed(keys[:, None] + places)
+
+
+def kept(keys: DropoutKeys, stream: int, count: int, dropped: int) -> ItemMask:
+    """Which of ``count`` numbers each item keeps, when ``dropped`` of ``STEPS`` are dropped."""
+    lanes = drawn(keys, stream, -(-count // LANES)).view(torch.int16)[:, :count]
     return lanes >= dropped - STEPS // 2
 
 
-class ItemDropout(nn.Module):
-    """Drops numbers of hidden vectors in training, by the keys of ``item_dropout``.
+class _ItemRandomness(nn.Module):
+    """Something random that is drawn for each item, by the keys of ``item_dropout``.
 
-    What is kept is enlarged, so that the mean stays. ``stream`` tells the places of a model apart.
+    ``stream`` tells the places of a model apart.
     """
 
     def __init__(self, share: float, stream: int) -> None:
         super().__init__()
-        self.dropped = round(share * STEPS)
+        self.share = share
         self.stream = stream
         self.keys: Tensor | None = None
 
-    def forward(self, hidden: ItemHidden) -> ItemHidden:
-        if not self.training or not self.dropped:
-            return hidden
-        mask = kept(self._keys_of(hidden), self.stream, hidden[0].numel(), self.dropped)
-        scale = STEPS / (STEPS - self.dropped)
-        return hidden.masked_fill(~mask.view(hidden.shape), 0) * scale
-
     def extra_repr(self) -> str:
-        return f"share={self.dropped / STEPS:.4f}, stream={self.stream}"
+        return f"share={self.share}, stream={self.stream}"
 
-    def _keys_of(self, hidden: Tensor) -> Tensor:
+    def keys_of(self, batch: Tensor) -> Tensor:
+        """The keys, one for each item of this batch."""
         if self.keys is None:
             raise SettingError(
-                f"dropout of {self.dropped / STEPS:.3g} is on and no dropout keys were given; pass "
+                f"dropout of {self.share:.3g} is on and no dropout keys were given; pass "
                 f"dropout_keys=item_keys(seed, step, items), or call .eval() to embed"
             )
-        if len(self.keys) != len(hidden):
+        if len(self.keys) != len(batch):
             raise ShapeError(
-                f"got dropout keys of {len(self.keys)} items for a batch of {len(hidden)}; "
+                f"got dropout keys of {len(self.keys)} items for a batch of {len(batch)}; "
                 f"give one key per item"
             )
         return self.keys
+
+
+class ItemDropout(_ItemRandomness):
+    """Drops numbers of hidden vectors in training; what is kept is enlarged, so the mean stays."""
+
+    def forward(self, hidden: ItemHidden) -> ItemHidden:
+        dropped = round(self.share * STEPS)
+        if not self.training or not dropped:
+            return hidden
+        mask = kept(self.keys_of(hidden), self.stream, hidden[0].numel(), dropped)
+        return hidden.masked_fill(~mask.view(hidden.shape), 0) * (STEPS / (STEPS - dropped))
+
+
+class StateDropout(_ItemRandomness):
+    """Leaves out a share of every item's states in training, and at least one of them in.
+
+    What is left is moved together, so that the rest costs nothing. Their order is lost, which
+    attention does not see.
+    """
+
+    def forward(self, states: States, mask: StateMask) -> tuple[ShorterStates, ShorterMask]:
+        dropped = round(self.share * STEPS)
+        if not self.training or not dropped:
+            return states, mask
+        numbers = drawn(self.keys_of(states), self.stream, mask.shape[1])
+        order = numbers.masked_fill(~mask, LAST).argsort(dim=1, stable=True)
+        lengths = mask.sum(dim=1, keepdim=True)
+        left = (lengths - (lengths * dropped + STEPS // 2) // STEPS).clamp(min=1)
+        chosen = order[:, : int(left.max())]
+        firsts = torch.arange(len(mask), device=mask.device).unsqueeze(1) * mask.shape[1]
+        rows = states.flatten(0, 1).index_select(0, (chosen + firsts).flatten())
+        real = torch.arange(chosen.shape[1], device=mask.device) < left
+        return rows.unflatten(0, chosen.shape), real
 
 
 @contextmanager
@@ -94,7 +134,7 @@ def item_dropout(model: nn.Module, keys: Tensor | None) -> Iterator[None]:
             f"dropout keys are an int64 tensor [batch], got {keys.dtype} of shape "
             f"{tuple(keys.shape)}; make them with item_keys"
         )
-    places = [module for module in model.modules() if isinstance(module, ItemDropout)]
+    places = [module for module in model.modules() if isinstance(module, _ItemRandomness)]
     before = [place.keys for place in places]
     _set_keys(places, [keys] * len(places))
     try:
@@ -103,7 +143,7 @@ def item_dropout(model: nn.Module, keys: Tensor | None) -> Iterator[None]:
         _set_keys(places, before)
 
 
-def with_item_dropout(model: nn.Module) -> None:
+def with_item_dropout(model: nn.Module, first_stream: int = 0) -> None:
     """Put item dropout of the same share in the place of every ``nn.Dropout`` of ``model``."""
     parents = [
         (parent, name, child)
@@ -111,11 +151,11 @@ def with_item_dropout(model: nn.Module) -> None:
         for name, child in parent.named_children()
         if isinstance(child, nn.Dropout)
     ]
-    for stream, (parent, name, child) in enumerate(parents):
+    for stream, (parent, name, child) in enumerate(parents, first_stream):
         setattr(parent, name, ItemDropout(child.p, stream))
 
 
-def _set_keys(places: Sequence[ItemDropout], keys: Sequence[Tensor | None]) -> None:
+def _set_keys(places: Sequence[_ItemRandomness], keys: Sequence[Tensor | None]) -> None:
     for place, own in zip(places, keys, strict=True):
         place.keys = own
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import Blip2QFormerConfig, Blip2QFormerModel
 
-from adaptiveembed.representation.dropout import item_dropout, with_item_dropout
+from adaptiveembed.representation.dropout import StateDropout, item_dropout, with_item_dropout
 from adaptiveembed.representation.settings import EmbedderSettings, StateNormalisation
 from adaptiveembed.shapes import DropoutKeys, QueryOutputs, StateMask, States
 from adaptiveembed.structure.encoded import EncodedMedia
@@ -36,18 +36,18 @@ class QFormer(nn.Module):
                 initializer_range=settings.weight_scale,
             )
         )
-        with_item_dropout(self.model)
+        self.state_dropout = StateDropout(settings.state_dropout, stream=0)
+        with_item_dropout(self.model, first_stream=1)
 
     def forward(
         self, states: States, mask: StateMask, dropout_keys: DropoutKeys | None = None
     ) -> QueryOutputs:
         """The queries after reading the states; what the mask leaves out changes nothing."""
         queries = self.queries.expand(len(states), -1, -1)
-        with item_dropout(self.model, dropout_keys):
+        with item_dropout(self, dropout_keys):
+            read, real = self.state_dropout(states, mask)
             found: Tensor = self.model(
-                query_embeds=queries,
-                encoder_hidden_states=states,
-                encoder_attention_mask=mask,
+                query_embeds=queries, encoder_hidden_states=read, encoder_attention_mask=real
             ).last_hidden_state
         return found
 

@@ -53,6 +53,9 @@ class EmbedderSettings:
     """Every how many layers the states are read; 1 is every layer, BLIP-2 itself has 2."""
     dropout: float = 0.1
     """Share of each hidden vector that is dropped in training, drawn for every item by itself."""
+    state_dropout: float = 0.5
+    """Share of every item's hidden states that training leaves out, other ones at each step. It
+    keeps small data from being learned by heart; the paper names none."""
     query_scale: float = 1.0
     """The deviation with which learnable queries start; 0.02 is usual for BERT."""
     weight_scale: float = 0.02
@@ -72,8 +75,11 @@ class EmbedderSettings:
                 f"width is {self.width} and heads is {self.heads}; "
                 f"choose a width that is a multiple of the number of heads"
             )
-        if not 0 <= self.dropout < 1:
-            raise SettingError(f"dropout is {self.dropout}; give a share from 0 to below 1")
+        for name in ("dropout", "state_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise SettingError(
+                    f"{name} is {getattr(self, name)}; give a share from 0 to below 1"
+                )
         for name in ("query_scale", "weight_scale"):
             if not getattr(self, name) > 0:
                 raise SettingError(f"{name} is {getattr(self, name)}; give a number above 0")
