@@ -123,7 +123,7 @@ class StateDropout(_ItemRandomness):
         firsts = torch.arange(len(mask), device=mask.device).unsqueeze(1) * mask.shape[1]
         rows = states.flatten(0, 1).index_select(0, (chosen + firsts).flatten())
         real = torch.arange(chosen.shape[1], device=mask.device) < left
-        return rows.unflatten(0, chosen.shape), real
+        return rows.view(*chosen.shape, -1), real
 
 
 @contextmanager
