@@ -1,15 +1,16 @@
 """The whole training of a recipe in one run folder, which goes on where it was stopped.
 
 run/
-recipe.toml       the resolved recipe
-run.json          versions, machine, data, counts
-stage-one/        checkpoints and scalars of Stage I
-stage-two/        the same of Stage II
-model/            the finished model
+  recipe.toml       the resolved recipe
+  run.json          versions, machine, data, counts
+  stage-one/        checkpoints and scalars of Stage I
+  stage-two/        the same of Stage II
+  model/            the finished model
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -19,21 +20,24 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from adaptiveembed import __version__
-from adaptiveembed.errors import ModelFormatError, SettingError
+from adaptiveembed.allocation.bank import BankSampling
+from adaptiveembed.errors import ModelFormatError, SettingError, TrainingError
 from adaptiveembed.pipeline.allocating import EmbeddedPairs, fit_allocation
 from adaptiveembed.pipeline.announcing import Announce, unannounced
 from adaptiveembed.pipeline.folder import is_model, write_config, write_folder, write_tensors
 from adaptiveembed.pipeline.inputs import EncoderFacts
 from adaptiveembed.pipeline.model import AdaptiveEmbed, ModelFacts
-from adaptiveembed.pipeline.paired import JointPairs
+from adaptiveembed.pipeline.paired import TRAIN, JointPairs, PairedFeatures
 from adaptiveembed.pipeline.recipe import Method, Recipe
 from adaptiveembed.pipeline.representing import embed_pairs, fit_representation
 from adaptiveembed.pipeline.rows import TrainingRows, training_rows
 from adaptiveembed.pipeline.saving import EMBEDDER, facts_table
-from adaptiveembed.pipeline.settings import differences, read_toml, to_table, to_toml
+from adaptiveembed.pipeline.settings import Table, differences, read_toml, to_table, to_toml
+from adaptiveembed.representation.embedder import PairEmbedder
 from adaptiveembed.structure.direction import Modality
 from adaptiveembed.structure.progress import Progress, silent
 
@@ -61,10 +65,12 @@ def fit(  # noqa: PLR0913 - what from, how, where to, and who is told
         announce: Told what begins.
         folders: Where the datasets lie, to be found again by the run.
     """
+    rows = training_rows(data.pairs, recipe.splits)
+    if recipe.method is Method.ADAPTIVE:
+        require_bank(rows, recipe)
     begin_run(data, recipe, folder, folders)
     if is_model(folder / MODEL):
         return folder / MODEL
-    rows = training_rows(data.pairs, recipe.splits)
     cuts = tuple(dict.fromkeys(each.matryoshka_widths for each in encoders.values()))
     represented = fit_representation(
         data.pairs,
@@ -82,7 +88,8 @@ def fit(  # noqa: PLR0913 - what from, how, where to, and who is told
     allocated = fit_allocation(
         embedded, rows, recipe, folder / STAGE_TWO, announce("Stage II: policy")
     )
-    figures = _figures(represented.summary.best, allocated.summaries[0].best)
+    policies = [summary.best for summary in allocated.summaries]
+    figures = all_figures(represented.summary.best, policies)
     finished = ModelFacts(recipe, data.direction, encoders, figures, rows.counts)
     AdaptiveEmbed(represented.embedder, allocated.allocators, finished).save_pretrained(
         folder / MODEL
@@ -90,7 +97,9 @@ def fit(  # noqa: PLR0913 - what from, how, where to, and who is told
     return folder / MODEL
 
 
-def embed_joint(embedder: Any, data: JointPairs, progress: Progress = silent) -> EmbeddedPairs:  # noqa: ANN401
+def embed_joint(
+    embedder: PairEmbedder, data: JointPairs, progress: Progress = silent
+) -> EmbeddedPairs:
     """The candidate sets of all pairs of all datasets."""
     return EmbeddedPairs(data, *embed_pairs(embedder, data.pairs, progress))
 
@@ -110,27 +119,45 @@ def model_folder(run: Path) -> Path:
 
 def run_datasets(run: Path) -> list[Path]:
     """The dataset folders that a run was trained on."""
-    try:
-        folders = json.loads((run / RECORD).read_text(encoding="utf-8"))["folders"]
-    except (OSError, ValueError, KeyError) as error:
+    folders = _read_record(run).get("folders")
+    if not folders:
         raise ModelFormatError(
-            f"{run} does not say what it was trained on ({error}); name the dataset with --data"
-        ) from error
+            f"{run} was trained on pairs in memory; name the dataset with --data"
+        )
     return [Path(folder) for folder in folders]
 
 
+def require_bank(rows: TrainingRows, recipe: Recipe) -> None:
+    """Refuse, before anything is trained, a bank from which the feedback cannot be taken."""
+    settings = recipe.allocation
+    held = len(rows.representation)
+    if settings.bank.sampling is not BankSampling.ALL:
+        held = min(held, settings.bank.size)
+    partners = np.isin(rows.policy, rows.representation).any()
+    usable = held - int(settings.feedback.leave_partner_out and partners)
+    if settings.feedback.depth > usable:
+        raise TrainingError(
+            f"the feedback needs {settings.feedback.depth} items of the bank and {usable} of its "
+            f"{held} can be used; give more pairs of split {TRAIN!r}, a larger "
+            f"allocation.bank.size, or allocation.feedback.depth={max(1, usable)}"
+        )
+
+
 def begin_run(data: JointPairs, recipe: Recipe, folder: Path, folders: Sequence[Path] = ()) -> None:
-    """Write down what the run is of; a folder of another run is refused."""
-    folder.mkdir(parents=True, exist_ok=True)
-    table = to_table(recipe)
+    """Write down what the run is of; a folder of another run, or of anything else, is refused."""
+    table, datasets = to_table(recipe), {each.name: _content(each) for each in data.datasets}
     if (folder / RECIPE).exists():
-        changed = differences(read_toml(folder / RECIPE), table)
-        if changed:
-            raise SettingError(
-                f"{folder} holds a run of another recipe, which differs in {', '.join(changed)}; "
-                f"choose another folder, or give the same settings"
-            )
+        _require_same_run(folder, table, datasets)
         return
+    if folder.is_file():
+        raise SettingError(f"{folder} is a file; choose a new or an empty folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    strange = sorted(each.name for each in folder.iterdir() if each.name != RECORD)
+    if strange:
+        raise SettingError(
+            f"{folder} holds something other than a run ({strange[0]}); choose a new or an empty "
+            f"folder"
+        )
     record = {
         "library": __version__,
         "versions": {name: version(name) for name in LIBRARIES},
@@ -143,18 +170,51 @@ def begin_run(data: JointPairs, recipe: Recipe, folder: Path, folders: Sequence[
             "cuda": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         },
         "begun": time.strftime("%Y-%m-%d %H:%M:%S"),
-        "datasets": {each.name: _counts(each) for each in data.datasets},
+        "datasets": datasets,
         "folders": [str(each.resolve()) for each in folders],
     }
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     (folder / RECIPE).write_text(to_toml(table), encoding="utf-8")
 
 
-def _counts(pairs: Any) -> dict[str, int]:  # noqa: ANN401
-    return {"training": len(pairs.training), "queries": len(pairs.queries)}
+def _require_same_run(folder: Path, table: Table, datasets: Mapping[str, Any]) -> None:
+    """Refuse to take up a run of another recipe or of other pairs."""
+    changed = differences(read_toml(folder / RECIPE), table)
+    if changed:
+        raise SettingError(
+            f"{folder} holds a run of another recipe, which differs in {', '.join(changed)}; "
+            f"choose another folder, or give the same settings"
+        )
+    stored = _read_record(folder).get("datasets")
+    if stored != datasets:
+        raise SettingError(
+            f"{folder} holds a run on other pairs ({stored}, and now {datasets}); choose another "
+            f"folder, or give the same datasets"
+        )
 
 
-def _save_embedder(embedder: Any, facts: ModelFacts, folder: Path) -> None:  # noqa: ANN401
+def _read_record(run: Path) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = dict(json.loads((run / RECORD).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise ModelFormatError(
+            f"{run} does not say what it was trained on ({error}); name the dataset with --data, "
+            f"or train again in another folder"
+        ) from error
+    return record
+
+
+def _content(pairs: PairedFeatures) -> dict[str, Any]:
+    """How many pairs of each split there are, and a number that changes with any of them."""
+    named = json.dumps([pairs.ids, pairs.splits]).encode()
+    return {
+        "training": len(pairs.training),
+        "queries": len(pairs.queries),
+        "pairs": hashlib.blake2b(named, digest_size=8).hexdigest(),
+    }
+
+
+def _save_embedder(embedder: PairEmbedder, facts: ModelFacts, folder: Path) -> None:
     def fill(partial: Path) -> None:
         checksums = write_tensors(partial, {EMBEDDER: embedder.state_dict()})
         widths = {str(each): width for each, width in embedder.widths.items()}
@@ -171,11 +231,17 @@ def _save_embedder(embedder: Any, facts: ModelFacts, folder: Path) -> None:  # n
     write_folder(folder, fill)
 
 
-def _figures(one: Mapping[str, float], two: Mapping[str, float]) -> dict[str, float]:
-    """The figures of both stages; those of the policy are called adaptive."""
-    return {**one, **{f"adaptive {name}": value for name, value in two.items()}}
+def all_figures(
+    representation: Mapping[str, float], policies: Sequence[Mapping[str, float]]
+) -> dict[str, float]:
+    """The figures of both stages; those of the policy are called adaptive.
 
-
-def rows_of_run(data: JointPairs, recipe: Recipe) -> TrainingRows:
-    """The rows that a run of this recipe trains and validates on."""
-    return training_rows(data.pairs, recipe.splits)
+    What several policies have a figure of by the same name is the mean over them.
+    """
+    names = dict.fromkeys(name for one in policies for name in one)
+    means = {
+        name: sum(found) / len(found)
+        for name in names
+        if (found := [one[name] for one in policies if name in one])
+    }
+    return {**representation, **{f"adaptive {name}": value for name, value in means.items()}}

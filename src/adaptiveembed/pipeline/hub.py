@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from huggingface_hub import HfApi
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.errors import HTTPError as HubError  # type: ignore[attr-defined]
 
 from adaptiveembed.errors import ModelFormatError
 
@@ -24,7 +25,7 @@ def upload(model: AdaptiveEmbed, name: str, *, private: bool, token: str | None)
         try:
             api.create_repo(name, private=private, exist_ok=True)
             found = api.upload_folder(repo_id=name, folder_path=folder)
-        except (HfHubHTTPError, HFValidationError, OSError) as error:
+        except (HubError, HFValidationError, OSError) as error:
             raise ModelFormatError(
                 f"{name} could not be uploaded ({error}); check the name, the network and the token"
             ) from error

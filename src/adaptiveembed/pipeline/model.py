@@ -1,5 +1,6 @@
 """AdaptiveEmbed: media in, sets of as many vectors as each query needs out.
 
+>>> from pathlib import Path
 >>> from adaptiveembed import AdaptiveEmbed
 >>> model = AdaptiveEmbed.from_pretrained("runs/mine/model")  # doctest: +SKIP
 >>> queries = model.encode_query(["two red kites over a beach"])  # doctest: +SKIP

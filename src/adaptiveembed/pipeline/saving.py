@@ -15,11 +15,15 @@ from torch import Tensor
 from adaptiveembed import __version__
 from adaptiveembed.allocation.adaptive import AdaptiveAllocator
 from adaptiveembed.allocation.bank import RetrievalBank
+from adaptiveembed.allocation.feedback import policy_inputs
 from adaptiveembed.allocation.policy import LearnedPolicy, PolicySharing
 from adaptiveembed.errors import AdaptiveEmbedError, ModelFormatError
-from adaptiveembed.pipeline.allocating import empty_policy
+from adaptiveembed.pipeline.allocating import batched_probabilities, empty_policy
 from adaptiveembed.pipeline.card import model_card
 from adaptiveembed.pipeline.folder import (
+    BANK,
+    CARD,
+    CONFIG,
     load_strictly,
     read_config,
     read_tensors,
@@ -38,6 +42,8 @@ from adaptiveembed.structure.encoded import EncodedMedia
 
 EMBEDDER, SELF_TEST = "embedder", "selftest"
 TESTED_ITEMS, TESTED_STATES = 4, 8
+GIVEN = ("global_feature", "hidden_states", "mask")
+"""What of encoded media the self-test stores."""
 
 EMBEDDERS = {Method.ADAPTIVE: PairEmbedder, Method.METAEMBED: MetaEmbedder}
 
@@ -48,7 +54,7 @@ def save_model(model: AdaptiveEmbed, folder: Path) -> None:
     def fill(partial: Path) -> None:
         parts: dict[str, Mapping[str, Tensor]] = {EMBEDDER: model.embedder.state_dict()}
         for direction, allocator in model.allocators.items():
-            allocator.bank.save(partial / f"bank-{_name(direction)}")
+            allocator.bank.save(partial / f"{BANK}{_name(direction)}")
             assert isinstance(allocator.policy, LearnedPolicy)
             parts[_policy_name(model.facts.recipe, direction)] = allocator.policy.state_dict()
         parts[SELF_TEST] = self_test_tensors(model)
@@ -61,7 +67,7 @@ def save_model(model: AdaptiveEmbed, folder: Path) -> None:
             "checksums": checksums,
         }
         write_config(partial, facts)
-        (partial / "README.md").write_text(model_card(model), encoding="utf-8")
+        (partial / CARD).write_text(model_card(model), encoding="utf-8")
 
     write_folder(folder, fill)
 
@@ -79,9 +85,11 @@ def load_model(source: str | Path) -> AdaptiveEmbed:
             )
         embedder = read_embedder(folder, config, facts)
         return AdaptiveEmbed(embedder, _read_allocators(folder, config, facts), facts)
-    except (KeyError, TypeError, AttributeError) as error:
+    except AdaptiveEmbedError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ModelFormatError(
-            f"{folder} is damaged (config.json: {error!r}); bring the folder back from a copy"
+            f"{folder} is damaged ({CONFIG}: {error!r}); bring the folder back from a copy"
         ) from error
 
 
@@ -134,17 +142,26 @@ def read_facts(config: Mapping[str, Any]) -> ModelFacts:
 
 
 def self_test_tensors(model: AdaptiveEmbed) -> dict[str, Tensor]:
-    """Made-up features of both modalities, and the candidates that the model makes of them."""
+    """Made-up features of both modalities, and what the model makes of them."""
     tensors = {}
     for number, (modality, width) in enumerate(model.embedder.widths.items()):
         encoded = _made_up(width, number)
-        tensors[f"{modality}.global_feature"] = encoded.global_feature
-        tensors[f"{modality}.hidden_states"] = encoded.hidden_states
-        tensors[f"{modality}.mask"] = encoded.mask
-        tensors[f"{modality}.candidates"] = model.embed(modality, encoded).vectors
-        allocated = model.encode_query(encoded, modality=modality)
-        tensors[f"{modality}.capacities"] = allocated.capacities
+        given = {name: getattr(encoded, name) for name in GIVEN}
+        for name, tensor in (given | _outcomes(model, modality, encoded)).items():
+            tensors[f"{modality}.{name}"] = tensor
     return tensors
+
+
+def _outcomes(model: AdaptiveEmbed, modality: Modality, encoded: EncodedMedia) -> dict[str, Tensor]:
+    """The candidates of encoded media, and the odds of every action at every state."""
+    candidates = model.embed(modality, encoded)
+    (direction,) = (each for each in model.directions if each.source is modality)
+    allocator = model.allocators[direction]
+    assert isinstance(allocator.policy, LearnedPolicy)
+    space = allocator.actions.space
+    inputs = policy_inputs(candidates, allocator.bank, space, allocator.feedback)
+    probabilities = batched_probabilities(allocator.policy, inputs)
+    return {"candidates": candidates.vectors, "probabilities": probabilities}
 
 
 def compare_with_stored(model: AdaptiveEmbed, source: str | Path, tolerance: float = 1e-4) -> None:
@@ -152,16 +169,15 @@ def compare_with_stored(model: AdaptiveEmbed, source: str | Path, tolerance: flo
     folder = local_folder(source)
     stored = read_tensors(folder, SELF_TEST, read_config(folder)["checksums"][SELF_TEST])
     for modality in model.embedder.widths:
-        names = ("global_feature", "hidden_states", "mask")
-        encoded = EncodedMedia(*(stored[f"{modality}.{name}"] for name in names))
-        found = model.embed(modality, encoded).vectors
-        off = float((found - stored[f"{modality}.candidates"]).abs().max())
-        if off > tolerance:
-            raise ModelFormatError(
-                f"{folder}: {modality} vectors come out {off:.2g} off those that were stored, "
-                f"more than {tolerance:g}; this installation computes otherwise, do not search "
-                f"older galleries with it"
-            )
+        encoded = EncodedMedia(*(stored[f"{modality}.{name}"] for name in GIVEN))
+        for name, found in _outcomes(model, modality, encoded).items():
+            off = float((found - stored[f"{modality}.{name}"]).abs().max())
+            if not off <= tolerance:
+                raise ModelFormatError(
+                    f"{folder}: the {name} of {modality} come out {off:.2g} off those that were "
+                    f"stored, more than {tolerance:g}; the weights were changed, or this "
+                    f"installation computes otherwise: do not search older galleries with it"
+                )
 
 
 def _read_allocators(
@@ -177,7 +193,7 @@ def _read_allocators(
                 policies[name], read_tensors(folder, name, config["checksums"][name]), name
             )
             policies[name].eval()
-        bank = RetrievalBank.open(folder / f"bank-{_name(direction)}")
+        bank = RetrievalBank.open(folder / f"{BANK}{_name(direction)}")
         threshold = float(config["thresholds"][_name(direction)])
         try:
             allocators[direction] = AdaptiveAllocator(
