@@ -93,6 +93,17 @@ def test_a_store_is_features_and_says_what_it_holds(folder):
     assert repr(store) == "FeatureStore(8 items, width 4, hidden states)"
 
 
+@pytest.mark.parametrize("states", StoredStates)
+def test_in_half_precision_a_batch_is_the_same(states, tmp_path):
+    write(tmp_path, states)
+    store = FeatureStore.open(tmp_path)
+    exact, halves = store.read([6, 0, 6]), store.read([6, 0, 6], torch.float16)
+    assert halves.global_feature.dtype == halves.hidden_states.dtype == torch.float16
+    assert torch.equal(halves.global_feature.float(), exact.global_feature)
+    assert torch.equal(halves.hidden_states.float(), exact.hidden_states)
+    assert torch.equal(halves.mask, exact.mask)
+
+
 def test_rows_come_one_item_after_another_as_they_are_stored(folder):
     encoded = encoded_items(COUNT)
     rows, counts = FeatureStore.open(folder).read_rows([6, 0, 6])

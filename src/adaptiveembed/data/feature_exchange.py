@@ -12,7 +12,8 @@ import difflib
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
@@ -88,24 +89,31 @@ def _import(
 ) -> None:
     done, width = 0, content.arrays["global_feature"].shape[1]
     states = StoredStates.ALL if "hidden_states" in content.arrays else StoredStates.NONE
-    with FeatureWriter(folder, fingerprint, width, states) as writer:
-        for encoded in _encoded_parts(content, ids):
+    with (
+        FeatureWriter(folder, fingerprint, width, states) as writer,
+        closing(_encoded_parts(content, ids)) as parts,
+    ):
+        for encoded in parts:
             chosen = ids[done : done + len(encoded)]
             writer.append(chosen, _keys(encoded), encoded)
             done += len(encoded)
             progress(done, len(ids))
 
 
-def _encoded_parts(content: FeatureFile, ids: Sequence[str]) -> Iterator[EncodedMedia]:
+def _encoded_parts(content: FeatureFile, ids: Sequence[str]) -> Generator[EncodedMedia, None, None]:
     arrays = content.arrays
     shape = arrays.get("hidden_states", arrays["global_feature"]).shape
-    rows = _rows_of_a_part(shape[1:])
-    done = 0
-    parts = [arrays[name].parts(rows) for name in ARRAYS if name in arrays]
-    for features, *rest in zip(*parts, strict=True):
-        chosen = ids[done : done + len(features)]
-        yield _encoded(chosen, features.float(), rest)
-        done += len(features)
+    rows, done = _rows_of_a_part(shape[1:]), 0
+    with ExitStack() as opened:
+        parts = [
+            opened.enter_context(closing(arrays[name].parts(rows)))
+            for name in ARRAYS
+            if name in arrays
+        ]
+        for features, *rest in zip(*parts, strict=True):
+            chosen = ids[done : done + len(features)]
+            yield _encoded(chosen, features.float(), rest)
+            done += len(features)
 
 
 def _encoded(ids: Sequence[str], features: Tensor, rest: Sequence[Tensor]) -> EncodedMedia:
@@ -152,12 +160,12 @@ def _exported(store: FeatureStore, progress: Progress) -> dict[str, NewArray]:
 
     def features() -> Iterator[np.ndarray]:
         for start in starts:
-            part = store.read(range(start, min(start + rows, count)))
-            yield part.global_feature.half().numpy()
+            part = store.read(range(start, min(start + rows, count)), torch.float16)
+            yield part.global_feature.numpy()
 
     def states() -> Iterator[np.ndarray]:
         for start in starts:
-            part = store.read(range(start, min(start + rows, count)))
+            part = store.read(range(start, min(start + rows, count)), torch.float16)
             padded = torch.zeros(len(part), longest, store.width, dtype=torch.float16)
             padded[:, : part.mask.shape[1]] = part.hidden_states
             yield padded.numpy()

@@ -4,7 +4,7 @@ Nothing in them is ever run: arrays of Python objects are refused.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ class StoredArray(NamedTuple):
 
     dtype: str
     shape: tuple[int, ...]
-    parts: Callable[[int], Iterator[Tensor]]
+    parts: Callable[[int], Generator[Tensor, None, None]]
     """The array from its first row to its last, so many rows at a time."""
 
 
@@ -124,7 +124,7 @@ def _npz_array(archive: ZipFile, name: str) -> StoredArray:
     with archive.open(f"{name}.npy") as file:
         shape, column_by_column, dtype = _npy_header(file)
 
-    def parts(rows: int) -> Iterator[Tensor]:
+    def parts(rows: int) -> Generator[Tensor, None, None]:
         if column_by_column:
             raise ValueError(f"{name} lies column by column; save np.ascontiguousarray({name})")
         with archive.open(f"{name}.npy") as file:
@@ -199,7 +199,7 @@ def _safetensors_array(file: Any, name: str) -> StoredArray:  # noqa: ANN401 - h
     stored = file.get_slice(name)
     shape = tuple(stored.get_shape())
 
-    def parts(rows: int) -> Iterator[Tensor]:
+    def parts(rows: int) -> Generator[Tensor, None, None]:
         yield from (stored[start : start + rows] for start in range(0, shape[0], rows))
 
     kind = stored.get_dtype()
