@@ -40,9 +40,9 @@ from adaptiveembed.structure.candidates import activate as activate
 from adaptiveembed.structure.direction import Direction as Direction
 from adaptiveembed.structure.direction import Modality as Modality
 from adaptiveembed.structure.encoded import EncodedMedia as EncodedMedia
+from adaptiveembed.structure.groups import PAPER_LAYOUT as PAPER_LAYOUT
 from adaptiveembed.structure.groups import GroupLayout as GroupLayout
 from adaptiveembed.structure.groups import GroupPrefix as GroupPrefix
-from adaptiveembed.structure.groups import PAPER_LAYOUT as PAPER_LAYOUT
 from adaptiveembed.structure.selection import Selection as Selection
 from adaptiveembed.structure.space import SelectionSpace as SelectionSpace
 from adaptiveembed.structure.space import coarse_to_fine as coarse_to_fine
