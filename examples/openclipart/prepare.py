@@ -13,9 +13,9 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
-import tempfile
 import unicodedata
 import warnings
 import zipfile
@@ -78,6 +78,8 @@ def main() -> None:
         prepare(folder)
     except PreparationError as error:
         sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("stopped; the same command goes on from here")
 
 
 def prepare(folder: Path) -> None:
@@ -105,13 +107,11 @@ def debian_files(folder: Path) -> list[Path]:
     if not all(found):
         print(f"  downloading {' and '.join(DEBIAN_PACKAGES)} (156 MB)", flush=True)
         with temporary_folder(downloads) as private:
-            options = apt_options(private)
-            run(["apt-get", *options, "--quiet", "update"], private, missing_debian(downloads))
-            run(
-                ["apt-get", *options, "--quiet", "download", *DEBIAN_PACKAGES],
-                private,
-                missing_debian(downloads),
-            )
+            apt = ["apt-get", *apt_options(private), "--quiet"]
+            advice = missing_debian(downloads)
+            # One source of many that does not answer is no error; what it said may explain the next
+            lists = run([*apt, "update"], private, advice)
+            run([*apt, "download", *DEBIAN_PACKAGES], private, advice, said=lists)
             for file in private.glob("*.deb"):
                 file.replace(downloads / file.name)
         found = [sorted(downloads.glob(f"{name}_*.deb")) for name in DEBIAN_PACKAGES]
@@ -126,7 +126,6 @@ def apt_options(private: Path) -> list[str]:
         "Dir::State::Lists": private / "lists",
         "Dir::Cache": private / "cache",
         "APT::Sandbox::User": "",
-        "APT::Update::Error-Mode": "any",
     }
     return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
 
@@ -181,8 +180,11 @@ def checked_wheel(file: Path, wheel: Wheel) -> Path:
     return file
 
 
-def run(command: Sequence[str], folder: Path, advice: str) -> None:
-    """Run a program in a folder; if it fails, say what it said and what to do."""
+def run(command: Sequence[str], folder: Path, advice: str, said: str = "") -> str:
+    """What a program says that runs in a folder; if it fails, the error adds what to do.
+
+    The error quotes the last lines, and before them those of what was ``said`` already.
+    """
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         done = subprocess.run(
@@ -190,17 +192,24 @@ def run(command: Sequence[str], folder: Path, advice: str) -> None:
         )
     except FileNotFoundError:
         raise PreparationError(f"there is no {command[0]} on this machine; {advice}") from None
+    says = done.stdout + done.stderr
     if done.returncode:
-        said = "\n  ".join((done.stdout + done.stderr).strip().splitlines()[-5:])
-        raise PreparationError(f"{command[0]} failed; {advice}. It said:\n  {said}")
+        quoted = "\n  ".join(said.splitlines()[-5:] + says.splitlines()[-5:])
+        name = Path(command[0]).name
+        raise PreparationError(f"{name} failed; {advice}. It said:\n  {quoted}")
+    return says
 
 
 @contextmanager
 def temporary_folder(parent: Path) -> Iterator[Path]:
-    """A folder beside the results, so that moving out of it is atomic; removed afterwards."""
-    parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=parent, prefix=".unfinished-") as private:
-        yield Path(private)
+    """An empty folder beside the results, to move them out of at once; removed afterwards."""
+    private = parent / ".unfinished"
+    shutil.rmtree(private, ignore_errors=True)  # left behind by a run that was killed
+    private.mkdir(parents=True)
+    try:
+        yield private
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
 
 
 # What the descriptions say.

@@ -314,6 +314,12 @@ def test_a_program_that_fails_is_quoted_with_what_to_do(tmp_path):
         prepare.run(["sh", "-c", "echo no network >&2; exit 3"], tmp_path, "do this")
 
 
+def test_what_was_said_before_a_failure_is_quoted_too(tmp_path):
+    said = prepare.run(["sh", "-c", "echo no mirror"], tmp_path, "do this")
+    with pytest.raises(PreparationError, match=r"(?s)no mirror\n  no package"):
+        prepare.run(["sh", "-c", "echo no package; exit 1"], tmp_path, "do this", said=said)
+
+
 def test_a_program_that_is_missing_is_named_with_what_to_do(tmp_path):
     with pytest.raises(PreparationError, match="there is no a-missing-program on this machine; do"):
         prepare.run(["a-missing-program"], tmp_path, "do this")
@@ -327,6 +333,13 @@ def test_errors_are_one_line_and_no_traceback(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["prepare.py", str(tmp_path)])
     with pytest.raises(SystemExit, match="error: nothing can be reached"):
         prepare.main()
+
+
+def test_what_a_killed_run_left_behind_is_removed(tmp_path):
+    (tmp_path / ".unfinished/half").mkdir(parents=True)
+    with prepare.temporary_folder(tmp_path) as private:
+        assert list(private.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_unfinished_leaves_nothing(tmp_path):
