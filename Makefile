@@ -35,6 +35,15 @@ fix: $(READY) ## Format the code and mend what the linter can mend
 bench: $(VENV)/.ready-bench ## Measure speed beside other libraries
 	@$(BIN)/python -m benchmarks
 
+.PHONY: study
+study: $(READY) ## Compare all methods on scenes over three seeds; hours, and resumable
+	@$(BIN)/adaptiveembed study scenes --output build/study
+
+.PHONY: kills
+kills: $(READY) ## Kill trainings and the feature writer; minutes, with a fixed seed
+	$(BIN)/python -m tests.kills.training --kills 3 --seed 0
+	$(BIN)/python -m tests.kills.feature_writer --kills 20 --seed 0
+
 .PHONY: docs
 docs: $(READY) ## Build the documentation into site/
 	$(BIN)/zensical build --clean --strict
