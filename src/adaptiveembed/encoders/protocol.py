@@ -40,7 +40,10 @@ class Encoder(Protocol):
 
     @property
     def space(self) -> str:
-        """Where its global features live: in spaces of equal names, a cosine means something."""
+        """Where the global features of all its modalities live.
+
+        A cosine says something between features of spaces with equal names.
+        """
         ...
 
     @property

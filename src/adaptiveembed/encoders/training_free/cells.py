@@ -23,6 +23,7 @@ from adaptiveembed.shapes import (
     SquarePixels,
     Summaries,
     WavePlanes,
+    WholePlanes,
 )
 
 COLOUR_LEVELS = 3
@@ -39,6 +40,9 @@ STRENGTH_GAIN = 4.0
 
 CONTRAST_GAIN = 3.0
 """What makes the deviation of brightness within a cell a number near 1."""
+
+NO_EDGE = 1e-9
+"""A square of the slope of a pixel that has no direction."""
 
 FAINT = 0.01
 """A mean strength of edges that is as good as none; directions fade below it."""
@@ -76,12 +80,11 @@ def measured_cells(pictures: Planes, grid: int) -> Cells:
 
 
 def _measured(pictures: Planes, grid: int) -> tuple[CellFeatures, CellDetails]:
-    opponents = opponent_planes(pictures)
-    waves = _edge_waves(opponents)
-    own = _moments_and_edges(opponents, waves, grid).permute(0, 2, 3, 1)
-    quarters = _moments_and_edges(opponents, waves, 2 * grid)
-    looks = torch.cat((_colours(pictures, grid), own), dim=3)
-    return looks, _by_cell(quarters, grid)
+    """The looks of every cell by itself, and of its quarters."""
+    quarters = _statistics(pictures, 2 * grid)
+    whole = _features(_merged(quarters)).permute(0, 2, 3, 1)
+    looks = torch.cat((_colours(pictures, grid), whole), dim=3)
+    return looks, _by_cell(_features(quarters), grid)
 
 
 def _by_cell(planes: PartPlanes, grid: int) -> CellFeatures:
@@ -130,53 +133,55 @@ def _means(planes: Tensor, side: int) -> PartPlanes:
     return torch.nn.functional.avg_pool2d(planes, side)
 
 
-def _moments_and_edges(opponents: Planes, waves: WavePlanes, grid: int) -> PartPlanes:
-    side = opponents.shape[-1] // grid
-    return torch.cat((_moments(opponents, side), _edges(waves, side)), dim=1)
-
-
-def _moments(opponents: Planes, side: int) -> PartPlanes:
-    """Mean and deviation of brightness and colour in every cell."""
+def _statistics(pictures: Planes, grid: int) -> PartPlanes:
+    """Means of colour, squares of its deviation, and means of edges in every part of a picture."""
+    opponents = opponent_planes(pictures)
+    side = pictures.shape[-1] // grid
     mean = _means(opponents, side)
-    spread = mean.repeat_interleave(side, dim=2).repeat_interleave(side, dim=3)
-    deviation = _means((opponents - spread).square(), side).sqrt()
-    centred = torch.cat((mean[:, :1] - 0.5, mean[:, 1:]), dim=1)
-    return torch.cat((centred, CONTRAST_GAIN * deviation - TYPICAL_DEVIATION), dim=1)
+    parts = opponents.reshape(*mean.shape[:3], side, grid, side)
+    square = (parts - mean[:, :, :, None, :, None]).square().mean(dim=(3, 5))
+    return torch.cat((mean, square, _means(_edge_waves(opponents), side)), dim=1)
 
 
-def _edges(waves: WavePlanes, side: int) -> PartPlanes:
-    """How strong the edges in every cell are, and how far they agree on which directions."""
-    means = _means(waves, side)
-    strength = means[:, :1]
-    gained = (STRENGTH_GAIN * strength).sqrt() - TYPICAL_STRENGTH
-    return torch.cat((gained, means[:, 1:] / (strength + FAINT)), dim=1)
+def _merged(quarters: PartPlanes) -> WholePlanes:
+    """The statistics of every two by two parts together."""
+    merged = _means(quarters, 2)
+    mean = merged[:, :3].repeat_interleave(2, dim=2).repeat_interleave(2, dim=3)
+    between = _means((quarters[:, :3] - mean).square(), 2)
+    return torch.cat((merged[:, :3], merged[:, 3:6] + between, merged[:, 6:]), dim=1)
+
+
+def _features(statistics: Tensor) -> Tensor:
+    """The statistics, brought to numbers around zero that do not exceed about 1."""
+    brightness, colours, squares, strength, waves = statistics.split_with_sizes(
+        (1, 2, 3, 1, 2 * HARMONICS), dim=1
+    )
+    numbers = (
+        brightness - 0.5,
+        colours,
+        CONTRAST_GAIN * squares.sqrt() - TYPICAL_DEVIATION,
+        (STRENGTH_GAIN * strength).sqrt() - TYPICAL_STRENGTH,
+        waves / (strength + FAINT),
+    )
+    return torch.cat(numbers, dim=1)
 
 
 def _edge_waves(opponents: Planes) -> WavePlanes:
     """The strength of the edge at every pixel, and the waves of its direction times strength.
 
-    An edge and its reverse are one direction, so the first wave goes round in half a turn.
+    An edge and its reverse are one direction, so the first wave goes round in half a turn. Where
+    brightness and colours have edges of different directions, the waves are weaker.
     """
-    strength, across, down = _steepest(*slopes(opponents))
-    cosine, sine = across / (strength + 1e-6), down / (strength + 1e-6)
-    double = torch.complex(cosine.square() - sine.square(), 2 * cosine * sine)
-    waves = [strength * double]
+    across, down = slopes(opponents)
+    across_squares, down_squares = across.square().sum(dim=1), down.square().sum(dim=1)
+    squares = across_squares + down_squares
+    cosine = (across_squares - down_squares) / (squares + NO_EDGE)
+    sine = 2 * (across * down).sum(dim=1) / (squares + NO_EDGE)
+    waves = [squares.sqrt(), squares.sqrt() * cosine, squares.sqrt() * sine]
     for _ in range(HARMONICS - 1):
-        waves.append(waves[-1] * double)
-    parts = torch.view_as_real(torch.stack(waves, dim=1)).permute(0, 1, 4, 2, 3).flatten(1, 2)
-    return torch.cat((strength.unsqueeze(1), parts), dim=1)
-
-
-def _steepest(across: Tensor, down: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The slope of the channel in which it is steepest: its strength, across and down."""
-    squares = across.square() + down.square()
-    best, best_across, best_down = squares[:, 0], across[:, 0], down[:, 0]
-    for channel in range(1, squares.shape[1]):
-        steeper = squares[:, channel] > best
-        best = torch.where(steeper, squares[:, channel], best)
-        best_across = torch.where(steeper, across[:, channel], best_across)
-        best_down = torch.where(steeper, down[:, channel], best_down)
-    return best.sqrt(), best_across, best_down
+        before, aside = waves[-2:]
+        waves += [before * cosine - aside * sine, before * sine + aside * cosine]
+    return torch.stack(waves, dim=1)
 
 
 def _colours(pictures: Planes, grid: int) -> CellFeatures:

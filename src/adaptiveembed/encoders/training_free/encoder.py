@@ -15,7 +15,7 @@ from adaptiveembed.errors import SettingError
 from adaptiveembed.structure.direction import Modality
 from adaptiveembed.structure.encoded import EncodedMedia
 
-VERSION = 1
+VERSION = 2
 """Raised whenever anything in this package changes a feature, so that old features are not mixed
 with new ones."""
 
@@ -39,8 +39,7 @@ class TrainingFreeEncoder:
 
     modality: Modality
     width: int = 512
-    """Numbers of a global feature and of a hidden state; what is measured is not cut short from
-    about 500 on."""
+    """Numbers of a global feature and of a hidden state; more hold more of what is measured."""
     seed: int = 0
     """Another seed gives other projections of the same measurements."""
 
