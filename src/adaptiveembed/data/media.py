@@ -44,7 +44,7 @@ class Video:
 
 @dataclass(frozen=True, eq=False)
 class Audio:
-    """One channel of sound, float32 in [-1, 1] [samples], and how many samples a second has."""
+    """One channel of sound [samples], float32 from -1 to 1, and how many samples a second has."""
 
     samples: np.ndarray
     rate: int
