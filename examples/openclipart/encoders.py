@@ -114,6 +114,9 @@ STAGES = (
 
 STEM, HEAD = 32, 1280
 
+PICTURES_AT_ONCE = 8
+"""So few that what one layer writes is still in the cache when the next one reads it."""
+
 
 class Convolution(nn.Conv2d):
     """A convolution of pictures with even sides; of an odd border, the larger part comes behind."""
@@ -208,7 +211,7 @@ class EfficientNetLite0:
         numbers = torch.from_numpy(np.stack(pictures)).float()
         # Channels stand last already, as the model likes it.
         numbers = ((numbers - self._mean) / self._deviation).permute(0, 3, 1, 2)
-        places = self._model(numbers)
+        places = torch.cat([self._model(few) for few in numbers.split(PICTURES_AT_ONCE)])
         states = functional.adaptive_avg_pool2d(places, self._regions).flatten(2).mT
         mask = torch.ones(states.shape[:2], dtype=torch.bool)
         means = places.mean(dim=(2, 3))
