@@ -1,14 +1,15 @@
 """A folder of encoded pairs: what ``adaptiveembed encode`` makes and everything else reads.
 
 dataset/
-dataset.json    the two modalities, their encoders, and where they lie
-pairs.jsonl     ids, texts, paths of media, splits, metadata
-text/  image/   a feature store for each modality
+  dataset.json    the two modalities, and their encoders
+  pairs.jsonl     ids, texts, paths of media, splits, metadata
+  text/  image/   a feature store for each modality
 """
 
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -21,13 +22,20 @@ from adaptiveembed.data.feature_exchange import import_features
 from adaptiveembed.data.feature_writer import FeatureWriter
 from adaptiveembed.data.features import FeatureStore
 from adaptiveembed.data.limits import MediaLimits
-from adaptiveembed.data.manifest_writing import write_manifest
+from adaptiveembed.data.manifest_writing import replace_manifest
 from adaptiveembed.data.media import Media, Text
-from adaptiveembed.data.pairs import Manifest, Pair, Side, read_manifest
+from adaptiveembed.data.pairs import Manifest, Pair, read_manifest
 from adaptiveembed.data.reading import content_key, modality_of, read_media
 from adaptiveembed.encoders.driving import EncodingSummary, encode_items
 from adaptiveembed.encoders.protocol import Encoder
-from adaptiveembed.errors import FeatureStoreError, ManifestError, MediaError
+from adaptiveembed.errors import (
+    EncoderError,
+    FeatureStoreError,
+    ManifestError,
+    MediaError,
+    SettingError,
+)
+from adaptiveembed.pipeline.announcing import Announce, unannounced
 from adaptiveembed.pipeline.inputs import FEATURES, EncoderFacts
 from adaptiveembed.pipeline.paired import QUERY, TRAIN, PairedFeatures
 from adaptiveembed.structure.direction import Direction, Modality
@@ -98,7 +106,7 @@ def encode_dataset(  # noqa: PLR0913 - what, by what, where to, and how
     limits: MediaLimits | None = None,
     batch_size: int = 64,
     strict: bool = False,
-    announce: Callable[[str], Progress] = lambda _: silent,
+    announce: Announce = unannounced,
 ) -> dict[Modality, EncodingSummary]:
     """Encode both sides of a manifest, or go on with it; what became of each side.
 
@@ -112,6 +120,8 @@ def encode_dataset(  # noqa: PLR0913 - what, by what, where to, and how
         strict: Whether an item that cannot be read ends the work.
         announce: Told what begins.
     """
+    _require_both_sides(manifest)
+    with_splits(manifest)
     sides = [
         SideFacts(modality, encoder_facts(names[modality], encoder))
         for modality, encoder in encoders.items()
@@ -151,50 +161,83 @@ def import_dataset(
     files: Mapping[Modality, Path],
     folder: Path,
     manifest: Manifest | None = None,
-    announce: Callable[[str], Progress] = lambda _: silent,
+    announce: Announce = unannounced,
 ) -> Dataset:
     """A dataset of features that were made elsewhere, one file (.npz or safetensors) a modality.
 
     Files of one encoder say so by one fingerprint in them. Without a manifest, pairs are the ids
-    that both files have.
+    that both files have. The folder appears whole or not at all.
     """
+    if len(files) != 2:
+        raise SettingError(
+            f"features of {' and '.join(files) or 'nothing'} were given; give a file for each of "
+            f"two modalities"
+        )
     if folder.exists():
         raise FeatureStoreError(f"{folder} exists; give a new folder")
-    stores = {
-        modality: import_features(
-            file, folder / modality, progress=announce(f"importing {modality}")
-        )
-        for modality, file in files.items()
-    }
-    sides = [
-        SideFacts(modality, EncoderFacts(FEATURES, store.fingerprint, store.fingerprint))
-        for modality, store in stores.items()
-    ]
-    if manifest is None:
-        source, target = stores.values()
-        both = set(target.ids)
-        manifest = Manifest(tuple(Pair(one) for one in source.ids if one in both))
-    write_facts(folder, manifest, sides)
+    if manifest is not None:
+        with_splits(manifest)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as place:
+        partial_folder = Path(place) / folder.name
+        stores = {
+            modality: import_features(
+                file, partial_folder / modality, progress=announce(f"importing {modality}")
+            )
+            for modality, file in files.items()
+        }
+        sides = [
+            SideFacts(modality, EncoderFacts(FEATURES, store.fingerprint, store.fingerprint))
+            for modality, store in stores.items()
+        ]
+        one, other = stores.values()
+        pairs = _common_pairs(one, other, manifest)
+        write_facts(partial_folder, pairs, sides)
+        partial_folder.rename(folder)
     return open_dataset(folder)
+
+
+def _common_pairs(one: FeatureStore, other: FeatureStore, manifest: Manifest | None) -> Manifest:
+    """The pairs that are listed, or those of all ids that both sides have."""
+    both = set(one.ids) & set(other.ids)
+    if manifest is None:
+        manifest = Manifest(tuple(Pair(each) for each in one.ids if each in both))
+    if both.isdisjoint(manifest.ids):
+        raise FeatureStoreError(
+            f"the two files and the list of pairs have no id in common ({one.ids[0]!r}, "
+            f"{other.ids[0]!r}{''.join(f', {each!r}' for each in manifest.ids[:1])}); give both "
+            f"sides of a pair the same id"
+        )
+    return manifest
 
 
 def begin_dataset(folder: Path, manifest: Manifest, sides: Sequence[SideFacts]) -> None:
     """Write down what the dataset is of; a folder that holds something else is refused."""
     folder.mkdir(parents=True, exist_ok=True)
-    known = _text_of(folder / FACTS)
-    if known is None and any(folder.iterdir()):
-        raise FeatureStoreError(f"{folder} holds something else; give a new or an empty folder")
-    if known is not None and json.loads(known) != json.loads(_facts_text(sides)):
+    if not (folder / FACTS).exists():
+        strange = sorted(each.name for each in folder.iterdir() if each.name != PAIRS)
+        if strange:
+            raise FeatureStoreError(
+                f"{folder} holds something else ({strange[0]}); give a new or an empty folder"
+            )
+    elif (known := _read_facts(folder)) != tuple(sides):
         raise FeatureStoreError(
-            f"{folder} was made by other encoders, or of other modalities; encode into another "
-            f"folder"
+            f"{folder} was made by {_in_words(known)}, and now it is {_in_words(sides)}; encode "
+            f"into another folder"
         )
     write_facts(folder, manifest, sides)
 
 
+def _in_words(sides: Sequence[SideFacts]) -> str:
+    return " and ".join(
+        f"{one.encoder.name} for {one.modality} (fingerprint {one.encoder.fingerprint})"
+        for one in sides
+    )
+
+
 def write_facts(folder: Path, manifest: Manifest, sides: Sequence[SideFacts]) -> None:
     """Write what a dataset is of; the file that makes it one appears last, and whole."""
-    write_manifest(manifest, folder / PAIRS)
+    replace_manifest(manifest, folder / PAIRS)
     partial_file = folder / f".{FACTS}"
     partial_file.write_text(_facts_text(sides), encoding="utf-8")
     partial_file.replace(folder / FACTS)
@@ -211,6 +254,41 @@ def encoder_facts(name: str, encoder: Encoder) -> EncoderFacts:
     return EncoderFacts(name, encoder.fingerprint, encoder.space, cuts)
 
 
+def require_encoders(dataset: Dataset, encoders: Mapping[Modality, EncoderFacts]) -> None:
+    """Refuse a dataset of other modalities or by other encoders than these."""
+    for modality, needed in encoders.items():
+        found = dataset.encoders.get(modality)
+        if found is None:
+            raise SettingError(
+                f"{dataset.folder} is of {' and '.join(dataset.encoders)}, and needed is "
+                f"{' and '.join(encoders)}; give a dataset of these"
+            )
+        # features that were brought along in memory have no fingerprint to compare
+        if needed.fingerprint not in (found.fingerprint, FEATURES):
+            raise EncoderError(
+                f"the {modality} features of {dataset.folder} have fingerprint "
+                f"{found.fingerprint}, and needed is {needed.fingerprint}; encode it with "
+                f"{needed.name}, or import files that hold one and the same fingerprint"
+            )
+
+
+def common_encoders(datasets: Sequence[Dataset]) -> Mapping[Modality, EncoderFacts]:
+    """The encoders of all datasets, which must be the same to be trained on together."""
+    encoders = datasets[0].encoders
+    for other in datasets[1:]:
+        require_encoders(other, encoders)
+    return encoders
+
+
+def _require_both_sides(manifest: Manifest) -> None:
+    for pair in manifest:
+        if pair.text is None or pair.media is None:
+            side = "text" if pair.text is None else "medium"
+            raise ManifestError(
+                f"pair {pair.id!r} of {manifest!r} has no {side}; give every pair both sides"
+            )
+
+
 def medium_of(manifest: Manifest) -> Modality:
     """The one modality of a manifest's media, by the names of the files."""
     found = dict.fromkeys(modality_of(pair.media) for pair in manifest if pair.media is not None)
@@ -225,6 +303,11 @@ def medium_of(manifest: Manifest) -> Modality:
 
 def with_splits(manifest: Manifest) -> Manifest:
     """The manifest itself, or, where it names no split, a seeded share of it as queries."""
+    unknown = sorted(set(manifest.splits) - {TRAIN, QUERY})
+    if unknown:
+        raise ManifestError(
+            f"{manifest!r} has a split {unknown[0]!r}; the splits are {TRAIN!r} and {QUERY!r}"
+        )
     if manifest.splits:
         return manifest
     count = min(round(QUERY_SHARE * len(manifest)), QUERY_LIMIT)
@@ -285,7 +368,3 @@ def _text_of(path: Path) -> str | None:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
-
-
-NEEDED = frozenset({Side.TEXT, Side.MEDIA})
-"""What a manifest must have to be encoded."""

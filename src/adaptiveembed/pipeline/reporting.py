@@ -16,7 +16,7 @@ from adaptiveembed.evaluation.report import Report, Section
 from adaptiveembed.evaluation.results import Evaluation
 from adaptiveembed.evaluation.significance import Comparison, compare, compare_means
 from adaptiveembed.pipeline.announcing import Announce, unannounced
-from adaptiveembed.pipeline.dataset import Dataset
+from adaptiveembed.pipeline.dataset import Dataset, require_encoders
 from adaptiveembed.pipeline.evaluating import (
     ADAPTIVE,
     AdaptiveResults,
@@ -87,6 +87,7 @@ def evaluate_run(run: Path, dataset: Dataset, announce: Announce = unannounced) 
     folder = model_folder(run)
     config = read_config(folder)
     facts = read_facts(config)
+    require_encoders(dataset, facts.encoders)
     progress = announce(f"evaluating {facts.recipe.name}")
     if facts.recipe.method is Method.METAEMBED:
         embedder = read_embedder(folder, config, facts)

@@ -16,10 +16,10 @@ from adaptiveembed.data.scenes.settings import ScenesSettings
 from adaptiveembed.encoders.driving import EncodingSummary
 from adaptiveembed.encoders.protocol import Encoder
 from adaptiveembed.encoders.user import TRAINING_FREE, load_encoder
+from adaptiveembed.pipeline.announcing import Announce, unannounced
 from adaptiveembed.pipeline.dataset import SideFacts, begin_dataset, encoder_facts, fill_side
 from adaptiveembed.pipeline.paired import QUERY, TRAIN
 from adaptiveembed.structure.direction import Modality
-from adaptiveembed.structure.progress import Progress, silent
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class SceneCorpus:
 def encode_scenes(
     corpus: SceneCorpus,
     folder: Path,
-    announce: Callable[[str], Progress] = lambda _: silent,
+    announce: Announce = unannounced,
     *,
     batch_size: int = 64,
 ) -> Mapping[Modality, EncodingSummary]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from adaptiveembed.allocation.adaptive import Explanation
-from adaptiveembed.pipeline.dataset import Dataset
+from adaptiveembed.pipeline.dataset import Dataset, require_encoders
 from adaptiveembed.pipeline.inputs import MediaLike
 from adaptiveembed.pipeline.model import AdaptiveEmbed
 from adaptiveembed.pipeline.representing import embed_pairs
@@ -56,6 +56,7 @@ class Searcher:
     @classmethod
     def over(cls, model: AdaptiveEmbed, dataset: Dataset, progress: Progress = silent) -> Searcher:
         """A searcher over all pairs of a dataset."""
+        require_encoders(dataset, model.facts.encoders)
         pairs = dataset.pairs
         source, target = embed_pairs(model.embedder, pairs, progress)
         galleries = {

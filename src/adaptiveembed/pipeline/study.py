@@ -28,9 +28,8 @@ from adaptiveembed.pipeline.dataset import Dataset, open_dataset
 from adaptiveembed.pipeline.evaluating import ADAPTIVE, ORACLE
 from adaptiveembed.pipeline.fitting import fit
 from adaptiveembed.pipeline.paired import JointPairs
-from adaptiveembed.pipeline.recipe import Recipe
 from adaptiveembed.pipeline.recipe_files import read_recipe
-from adaptiveembed.pipeline.reporting import DRAW_SEED, MEASURE, evaluate_run
+from adaptiveembed.pipeline.reporting import DRAW_SEED, MEASURE, MethodResults, evaluate_run
 from adaptiveembed.pipeline.scenes import SceneCorpus, encode_scenes
 from adaptiveembed.shapes import PerQuery
 from adaptiveembed.structure.direction import Direction, Modality
@@ -38,6 +37,8 @@ from adaptiveembed.structure.groups import GroupLayout
 from adaptiveembed.structure.selection import Selection
 
 EVALUATION, TRANSFERS = "evaluation", "transfers.json"
+FIXED = "fixed "
+"""How the name of a fixed selection's evaluation begins."""
 
 
 def scenes_corpora(
@@ -78,8 +79,8 @@ class Study:
             recipe: [self._outcome(name, recipe, seed, dataset, announce) for seed in seeds]
             for recipe in (self.recipe, *self.rivals)
         }
-        comparison = StudyComparison(name, found[self.recipe], [found[one] for one in self.rivals])
-        report = comparison.report()
+        rivals = {one: found[one] for one in self.rivals}
+        report = StudyComparison(name, found[self.recipe], rivals).report()
         (self.folder / name / "report.md").write_text(report.markdown(), encoding="utf-8")
         (self.folder / name / "report.json").write_text(report.json(), encoding="utf-8")
         return report
@@ -90,27 +91,17 @@ class Study:
         """One method with one seed: what is stored of it, or what comes of it now."""
         settings = read_recipe(recipe, [*self.assignments, *seeded(seed)])
         run = self.folder / name / f"{settings.name}-{seed}"
-        if not (run / EVALUATION / TRANSFERS).exists():
-            self._train_and_evaluate(run, settings, dataset, announce)
-        return Outcome.read(run / EVALUATION)
-
-    def _train_and_evaluate(
-        self, run: Path, recipe: Recipe, dataset: Dataset, announce: Announce
-    ) -> None:
-        fit(
+        fit(  # a finished run is given back at once, if it is of this recipe and of these pairs
             JointPairs((dataset.pairs,)),
-            recipe,
+            settings,
             run,
             dataset.encoders,
             announce=announce,
             folders=[dataset.folder],
         )
-        results = evaluate_run(run, dataset, announce)
-        if results.adaptive is None:
-            Outcome(results.evaluations, {}).write(run / EVALUATION)
-        else:
-            found = results.adaptive
-            Outcome(tuple(found.every_evaluation()), found.transfers()).write(run / EVALUATION)
+        if not (run / EVALUATION / TRANSFERS).exists():
+            _outcome_of(evaluate_run(run, dataset, announce)).write(run / EVALUATION)
+        return Outcome.read(run / EVALUATION)
 
 
 def seeded(seed: int) -> list[str]:
@@ -160,6 +151,14 @@ class Outcome:
         return cls(read_evaluations(folder), transfers)
 
 
+def _outcome_of(results: MethodResults) -> Outcome:
+    """What is kept of a run: of AdaptiveEmbed every fixed selection, and not the best ones only."""
+    found = results.adaptive
+    if found is None:
+        return Outcome(results.evaluations, {})
+    return Outcome(tuple(found.every_evaluation()), found.transfers())
+
+
 @dataclass(frozen=True, eq=False)
 class OverSeeds:
     """One method over its seeds, per query."""
@@ -187,38 +186,56 @@ class OverSeeds:
         return float(np.std([one.means[MEASURE] for one in self.seeds]))
 
 
+def _over_seeds(outcomes: Sequence[Outcome], prefix: str = "") -> list[OverSeeds]:
+    """Every method of one recipe, over its seeds."""
+    by_method = zip(*(outcome.evaluations for outcome in outcomes), strict=True)
+    return [OverSeeds(f"{prefix}{seeds[0].method}", seeds) for seeds in by_method]
+
+
 @dataclass(frozen=True, eq=False)
 class StudyComparison:
     """The policy of one recipe against everything else, over seeds."""
 
     name: str
     ours: Sequence[Outcome]
-    rivals: Sequence[Sequence[Outcome]]
+    """What came of each seed."""
+    rivals: Mapping[str, Sequence[Outcome]]
+    """The same of every rival, by its recipe."""
 
     def report(self) -> Report:
         """The tables of the study; measures in full are those of the first seed."""
-        first = [each for one in (self.ours, *self.rivals) for each in one[0].evaluations]
+        first = [Evaluation(one.method, one.seeds[0].directions) for one in self.methods]
         more = [self.against_all(), self.share_of_lead()]
         return Report.from_evaluations(first, f"{self.name}, first seed", more)
 
     @cached_property
+    def own_methods(self) -> list[OverSeeds]:
+        """Fixed selections, policy and oracle of our own recipe, over its seeds."""
+        return _over_seeds(self.ours)
+
+    @cached_property
     def methods(self) -> list[OverSeeds]:
-        """Every method over its seeds, the fixed selections first."""
-        found = []
-        for outcomes in (self.ours, *self.rivals):
-            for place, one in enumerate(outcomes[0].evaluations):
-                seeds = tuple(outcome.evaluations[place] for outcome in outcomes)
-                found.append(OverSeeds(one.method, seeds))
+        """Our own methods, and behind them those of every rival.
+
+        A rival that has a policy too is told apart by its recipe.
+        """
+        found = list(self.own_methods)
+        for recipe, outcomes in self.rivals.items():
+            prefix = f"{recipe}: " if outcomes[0].transfers else ""
+            found += _over_seeds(outcomes, prefix)
         return found
 
     @property
     def adaptive(self) -> OverSeeds:
-        return next(one for one in self.methods if one.method == ADAPTIVE)
+        return self._own(ADAPTIVE)
 
     def best_fixed(self) -> OverSeeds:
-        """The best fixed selection on these very queries."""
-        fixed = [one for one in self.methods if one.method.startswith("fixed ")]
+        """The best fixed selection of our own recipe on these very queries."""
+        fixed = [one for one in self.own_methods if one.method.startswith(FIXED)]
         return max(fixed, key=lambda one: float(np.mean([each.mean() for each in one.precision])))
+
+    def _own(self, method: str) -> OverSeeds:
+        return next(one for one in self.own_methods if one.method == method)
 
     def compare(self, other: OverSeeds) -> list[Comparison]:
         """The policy against another method: each direction, then their mean."""
@@ -240,15 +257,14 @@ class StudyComparison:
             f"mAP (%) over {len(self.ours)} seeds; Δ is the policy less the method, in points; p "
             f"is two-sided, from {NUM_DRAWS:,} bootstrap draws of the queries, whose precision is "
             f"averaged over the seeds. The best fixed selection on these queries is "
-            f"{self.best_fixed().method.removeprefix('fixed ')}. {TIE_RULE}"
+            f"{self.best_fixed().method.removeprefix(FIXED)}. {TIE_RULE}"
         )
         return Section(f"{self.name}: the policy against all", header, lines, caption)
 
     def share_of_lead(self) -> Section:
         """What was gained of the lead of the oracle and of the transfer oracle."""
         lines = []
-        ours, best = self.adaptive, self.best_fixed()
-        oracle = next(one for one in self.methods if one.method == ORACLE)
+        ours, best, oracle = self.adaptive, self.best_fixed(), self._own(ORACLE)
         for place, one in enumerate(self.ours[0].evaluations[0].directions):
             leads = [each.precision[place].mean() for each in (ours, best, oracle)]
             share = (leads[0] - leads[1]) / (leads[2] - leads[1]) if leads[2] > leads[1] else np.nan

@@ -80,7 +80,7 @@ def _train(arguments: argparse.Namespace, recipe: Recipe) -> None:
 
     from adaptiveembed.cli.progress import ShownProgress
     from adaptiveembed.errors import SettingError
-    from adaptiveembed.pipeline.dataset import open_dataset
+    from adaptiveembed.pipeline.dataset import common_encoders, open_dataset
     from adaptiveembed.pipeline.fitting import RECIPE, fit
     from adaptiveembed.pipeline.paired import JointPairs
 
@@ -108,7 +108,7 @@ def _train(arguments: argparse.Namespace, recipe: Recipe) -> None:
             JointPairs(tuple(each.pairs for each in datasets)),
             recipe,
             arguments.output,
-            datasets[0].encoders,
+            common_encoders(datasets),
             announce=announce,
             folders=arguments.datasets,
         )
