@@ -18,9 +18,10 @@ from pathlib import Path
 
 from adaptiveembed.training.checkpoints import checkpoints_in, read_checkpoint
 from adaptiveembed.training.scalars import read_scalars
-from tests.training.toys import same_bits, train_one, train_two, validate
+from tests.training.small import train_small_embedder, train_small_policy
+from tests.training.toys import same_bits, validate
 
-STAGES = {"one": train_one, "two": train_two}
+STAGES = {"one": train_small_embedder, "two": train_small_policy}
 PACE = 0.01
 """Seconds that every step takes at least, so that there is time to kill it."""
 
@@ -58,7 +59,7 @@ def start(stage, folder, epochs):
         return child
     try:
         changes = {"epochs": epochs, "checkpoint_steps": 2, "seed": 5}
-        STAGES[stage](folder, validate=validate, progress=slowly, changes=changes)
+        STAGES[stage](folder, changes, validate=validate, progress=slowly)
     except BaseException:  # noqa: BLE001 - a fork that went on would be this process again
         traceback.print_exc()
         os._exit(1)

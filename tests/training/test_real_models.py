@@ -3,36 +3,19 @@
 from dataclasses import replace
 
 import pytest
-import torch
 
-from adaptiveembed.allocation.bank import RetrievalBank
-from adaptiveembed.allocation.feedback import FeedbackSettings, policy_inputs
-from adaptiveembed.allocation.policy import PolicyKind, PolicySettings, make_policy
+from adaptiveembed.allocation.policy import PolicyKind
 from adaptiveembed.allocation.upo import upo_loss
 from adaptiveembed.errors import CheckpointError
 from adaptiveembed.representation.embedder import PairEmbedder
 from adaptiveembed.representation.metaembed import Budget, MetaEmbedder, MetaEmbedLoss, by_role
-from adaptiveembed.representation.mgcl import MultiGroupContrastiveLoss, group_prefixes, whole_set
-from adaptiveembed.representation.settings import EmbedderSettings
-from adaptiveembed.structure.space import coarse_to_fine
+from adaptiveembed.representation.mgcl import MultiGroupContrastiveLoss, whole_set
 from adaptiveembed.training.stage_one import _StageOne, train_embedder
-from adaptiveembed.training.stage_two import PolicyExamples, train_policy
+from adaptiveembed.training.stage_two import train_policy
+from tests.training.small import MGCL, POLICY, SETTINGS, embedder, examples, policy
 from tests.training.test_gradient_cache import ITEMS, gradient
-from tests.training.toys import (
-    IMAGE,
-    LAYOUT,
-    STAGE_ONE,
-    STAGE_TWO,
-    TEXT,
-    differ,
-    same_bits,
-    toy_pairs,
-)
+from tests.training.toys import LAYOUT, STAGE_ONE, STAGE_TWO, differ, same_bits, toy_pairs
 
-SETTINGS = EmbedderSettings(
-    dim=8, layout="2+2", width=16, layers=1, heads=2, feed_forward=16, dropout=0.2
-)
-MGCL = MultiGroupContrastiveLoss(LAYOUT, group_prefixes(LAYOUT), 0.1)
 WITHOUT_MGCL = MultiGroupContrastiveLoss(LAYOUT, whole_set(LAYOUT), 0.1)
 ROLES = by_role(SETTINGS, "2+4")
 METAEMBED = MetaEmbedLoss(ROLES.group_layout, (Budget(1, 1), Budget(2, 4)), 0.1)
@@ -46,11 +29,6 @@ STAGES = pytest.mark.parametrize(
     ],
     ids=["mgcl", "without mgcl", "metaembed"],
 )
-
-
-def embedder(kind=PairEmbedder, settings=SETTINGS):
-    pairs = toy_pairs()
-    return kind.fitted(settings, (TEXT, pairs.source), (IMAGE, pairs.target), range(24), seed=0)
 
 
 @STAGES
@@ -98,21 +76,11 @@ def test_another_embedder_or_temperature_is_another_training(tmp_path):
 
 @pytest.mark.parametrize("kind", list(PolicyKind))
 def test_a_policy_learns_the_better_action(tmp_path, kind):
-    space = coarse_to_fine(LAYOUT)
-    model = embedder()
-    text, image = (
-        model.embed(each, side)
-        for each, side in zip((TEXT, IMAGE), (toy_pairs().source, toy_pairs().target), strict=True)
-    )
-    bank = RetrievalBank(toy_pairs().ids, image)
-    inputs = policy_inputs(text, bank, space, FeedbackSettings(depth=5))
-    policy = make_policy(PolicySettings(kind=kind, width=16, heads=2), space, 8, 5)
-    admissible = policy.actions.admissible
-    # to stop is worth nothing, every expansion something
-    utilities = (admissible * torch.tensor([0.0] + [1.0] * (admissible.shape[1] - 1))).repeat(
-        24, 1, 1
-    )
-    examples = PolicyExamples(inputs, utilities)
+    learner = policy(replace(POLICY, kind=kind))
+    # to stop is worth nothing, every expansion one
+    worth = learner.actions.admissible.float()
+    worth[:, 0] = 0
+    taught = replace(examples(), utilities=worth.repeat(24, 1, 1))
     run = replace(STAGE_TWO, epochs=15)
-    summary = train_policy(policy, examples, upo_loss, run, tmp_path)
+    summary = train_policy(learner, taught, upo_loss, run, tmp_path)
     assert summary.loss < -0.9

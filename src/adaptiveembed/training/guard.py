@@ -35,7 +35,7 @@ class Watch:
 
     def note(self, step: int, loss: Tensor, gradient_norm: Tensor) -> None:
         """Look at the loss and the norm of the whole gradient of a step."""
-        seen = torch.stack((loss.new_tensor(step), loss, gradient_norm)).double()
+        seen = torch.stack((torch.full_like(loss, step), loss, gradient_norm)).double()
         is_first = (self._noted[0] < 0) & ~seen.isfinite().all()
         self._noted = torch.where(is_first, seen, self._noted)
 

@@ -33,7 +33,7 @@ from adaptiveembed.training.hardware import Hardware
 from adaptiveembed.training.interruption import Interruption
 from adaptiveembed.training.optimizer import adamw, load_optimizer_state, optimizer_state
 from adaptiveembed.training.order import Plan, one_ahead
-from adaptiveembed.training.randomness import mixed, own_randomness
+from adaptiveembed.training.randomness import mixed, own_randomness, seed_generators
 from adaptiveembed.training.reporting import Reporter
 from adaptiveembed.training.settings import TrainingSettings, learning_rate
 from adaptiveembed.training.task import Task
@@ -176,7 +176,7 @@ class _Training:
 
     def _take_step(self, step: int, batch: object) -> Tensor:
         """Loss, norm of the gradient, and how many processes were asked to end."""
-        torch.manual_seed(mixed(self.settings.seed, step, self.process.rank))
+        self._seed(step, self.process.rank)
         self.task.model.zero_grad()
         loss = self.task.backward(batch, step).float()
         told = torch.stack((loss, torch.full_like(loss, self.interruption.wished)))
@@ -188,6 +188,9 @@ class _Training:
         self._update(step, norm)
         self.standing = replace(self.standing, step=step + 1)
         return torch.stack((loss, norm, wished))
+
+    def _seed(self, *purpose: int) -> None:
+        seed_generators(mixed(self.settings.seed, *purpose), self.hardware.device)
 
     def _update(self, step: int, norm: Tensor) -> None:
         settings = self.settings.optimizer
@@ -245,7 +248,7 @@ class _Training:
         figure = self.settings.figure
         figures = {figure: math.nan}
         if self.process.is_first:
-            torch.manual_seed(mixed(self.settings.seed, self.standing.step))
+            self._seed(self.standing.step)
             with torch.no_grad():
                 measured = validate(self.task.model.eval())
             self.task.model.train()

@@ -23,6 +23,14 @@ def mixed(*numbers: int) -> int:
     return word >> 1
 
 
+def seed_generators(seed: int, device: torch.device) -> None:
+    """Seed the generators that a model on this device may draw from."""
+    # torch.manual_seed also notes, with a traceback, what devices not yet in use are to do later
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.default_generators[device.index].manual_seed(seed)
+
+
 @contextmanager
 def own_randomness(device: torch.device) -> Iterator[None]:
     """Within, torch's generators may be seeded; after, they are as they were before."""

@@ -29,7 +29,7 @@ from adaptiveembed.training.distributed import current
 from adaptiveembed.training.gradient_cache import backward_in_parts
 from adaptiveembed.training.hardware import ANY_CPU, Hardware
 from adaptiveembed.training.loop import TrainingSummary, Validate, train
-from adaptiveembed.training.randomness import mixed
+from adaptiveembed.training.randomness import mixed, seed_generators
 from adaptiveembed.training.settings import LastBatch, TrainingSettings
 from adaptiveembed.training.task import facts_of
 
@@ -189,7 +189,8 @@ class _StageOne:
 
         def embed(part: tuple[int, _Part]) -> tuple[Tensor, Tensor]:
             # of a model with dropout of its own, both passes draw the same
-            torch.manual_seed(mixed(self.settings.seed, step, process.rank, part[0]))
+            seed = mixed(self.settings.seed, step, process.rank, part[0])
+            seed_generators(seed, self.hardware.device)
             return self._embed(part[1], step)
 
         same_item = self._same_item(batch.items)

@@ -20,7 +20,7 @@ from adaptiveembed.structure.progress import Progress, silent
 from adaptiveembed.training.distributed import current
 from adaptiveembed.training.hardware import ANY_CPU, Hardware
 from adaptiveembed.training.loop import TrainingSummary, Validate, train
-from adaptiveembed.training.randomness import mixed
+from adaptiveembed.training.randomness import mixed, seed_generators
 from adaptiveembed.training.settings import TrainingSettings
 from adaptiveembed.training.task import facts_of
 
@@ -153,7 +153,8 @@ class _StageTwo:
         num_samples, parts = batch
         total = torch.zeros((), device=self.hardware.device)
         for place, part in enumerate(parts):
-            torch.manual_seed(mixed(self.settings.seed, step, current().rank, place))
+            seed = mixed(self.settings.seed, step, current().rank, place)
+            seed_generators(seed, self.hardware.device)
             loss = self._loss(self.examples[part]) * (len(part) / num_samples)
             torch.autograd.backward(loss)
             total += loss.detach()
