@@ -95,6 +95,10 @@ class Report:
         """The report for a terminal: print it with ``rich.print``."""
         return Group(*(_rich_table(section) for section in self.sections()))
 
+    def headline(self) -> Table:
+        """The first table alone, for a terminal."""
+        return _rich_table(self.sections()[0])
+
     def markdown(self) -> str:
         """The report as Markdown."""
         return f"# {self.title}\n\n" + "\n".join(map(_markdown_table, self.sections()))

@@ -54,6 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
     from adaptiveembed.cli.progress import ShownProgress
     from adaptiveembed.pipeline.dataset import open_dataset
     from adaptiveembed.pipeline.fitting import run_datasets
+    from adaptiveembed.pipeline.page import write_page_of_runs
     from adaptiveembed.pipeline.reporting import evaluate_runs, write_results
 
     folder = arguments.data or run_datasets(arguments.runs[0])[0]
@@ -64,4 +65,5 @@ def run(arguments: argparse.Namespace) -> None:
     console = Console()
     console.print(results.report.table())
     write_results(results, output)
-    console.print(f"\nReport and ranks are in {output}.", soft_wrap=True)
+    page = write_page_of_runs(results, dataset, output, arguments.runs)
+    console.print(f"\nReport and ranks are in {output}; to look at: {page}", soft_wrap=True)

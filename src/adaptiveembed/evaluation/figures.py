@@ -1,0 +1,311 @@
+"""Figures as SVG text: how capacity was spread, and what it buys.
+
+Every figure stands alone: it brings its own colours, for a light page and for a dark one, runs no
+script and fetches nothing. Colour is never the only thing that tells two marks apart.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from html import escape
+from math import ceil, floor
+
+from adaptiveembed.errors import EmptyBatchError
+from adaptiveembed.evaluation.results import Evaluation
+
+WIDTH, HEIGHT = 760, 420
+LEFT, RIGHT, TOP, BOTTOM = 62, 24, 46, 56
+LABEL_GAP = 12.5
+"""Least distance of two names in a column, so that both can be read."""
+MEASURE = "mAP"
+
+STYLE = """\
+.chart { font: 13px system-ui, sans-serif; color: #1d2430; --ours: #c2410c; --oracle: #1d4ed8;
+  --rival: #0f766e; --fixed: #64748b; --page: #ffffff }
+@media (prefers-color-scheme: dark) { .chart { color: #e4e8ee; --ours: #fb923c; --oracle: #93c5fd;
+  --rival: #5eead4; --fixed: #9aa7b8; --page: #14181f } }
+.chart text { fill: currentColor }
+.chart .title { font-weight: 600; font-size: 14px }
+.chart .grid { stroke: currentColor; stroke-opacity: .14 }
+.chart .axis { stroke: currentColor; stroke-opacity: .55 }
+.chart .small { font-size: 11px }
+.chart .halo { stroke: var(--page); stroke-width: 4px; paint-order: stroke; font-weight: 600 }
+.chart .leader { stroke: var(--fixed); stroke-opacity: .6; stroke-width: .8 }
+.chart .frontier { fill: none; stroke: var(--fixed); stroke-dasharray: 5 4 }
+.chart .ours { fill: var(--ours); stroke: var(--ours) }
+.chart .oracle { fill: var(--oracle); stroke: var(--oracle) }
+.chart .rival { fill: var(--rival); stroke: var(--rival) }
+.chart .fixed { fill: var(--fixed); stroke: var(--fixed) }
+.chart .hollow { fill-opacity: .12; stroke-dasharray: 3 2; stroke-width: 1.5 }
+"""
+
+
+class Kind(StrEnum):
+    """What a point of the curve is."""
+
+    FIXED = "fixed"
+    """One selection for all queries."""
+    ADAPTIVE = "ours"
+    """What the policy gave."""
+    ORACLE = "oracle"
+    """What somebody would give who knows the answers."""
+    RIVAL = "rival"
+    """Another method."""
+
+
+NAMES = {
+    Kind.FIXED: "one selection for all queries",
+    Kind.ADAPTIVE: "the policy",
+    Kind.ORACLE: "the oracle, which knows the answers",
+    Kind.RIVAL: "MetaEmbed, by budget",
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One method: how many vectors a query has on average, and what that reaches."""
+
+    name: str
+    capacity: float
+    score: float
+    """In [0, 1]."""
+    kind: Kind
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, name: str, kind: Kind) -> "Point":
+        """The point of an evaluation; its capacity is that of the paper's table (R16)."""
+        sides = evaluation.query_vectors + evaluation.gallery_vectors_compared
+        return cls(name, sides / 2, evaluation.means[MEASURE], kind)
+
+
+def capacity_figure(direction: str, policy: Mapping[int, int], oracle: Mapping[int, int]) -> str:
+    """Which share of the queries was given each capacity, by the policy and by the oracle.
+
+    Args:
+        direction: Who asks for what.
+        policy: How many queries the policy gave each capacity.
+        oracle: The same of the oracle.
+    """
+    series = [(Kind.ADAPTIVE, _shares(policy)), (Kind.ORACLE, _shares(oracle))]
+    capacities = range(1, max(*policy, *oracle) + 1)
+    scale = _Scale((0.5, len(capacities) + 0.5), (0.0, _rounded_up(series)))
+    title = f"How many vectors the queries were given, {direction}"
+    said = (
+        f"{NAMES[kind]}: " + ", ".join(f"{share:.0%} got {one}" for one, share in shares.items())
+        for kind, shares in series
+    )
+    parts = [
+        *_frame(scale, "vectors of a query (capacity)", "share of the queries (%)"),
+        *(_tick(scale, one, str(one)) for one in capacities),
+        *(_bar(scale, kind, side, one, shares.get(one, 0.0))
+          for side, (kind, shares) in enumerate(series) for one in capacities),
+        _legend([Kind.ADAPTIVE, Kind.ORACLE], bars=True),
+    ]  # fmt: skip
+    return _chart(title, "; ".join(said), parts)
+
+
+def capacity_curve(points: Sequence[Point], title: str = "What capacity buys") -> str:
+    """The mAP at each capacity: every fixed selection by its name, rivals, policy and oracle."""
+    if not points:
+        raise EmptyBatchError("there is no point to draw; give at least one")
+    scores = [100 * one.score for one in points]
+    low, high = _rounded_range(min(scores), max(scores))
+    scale = _Scale((0.5, ceil(max(one.capacity for one in points)) + 0.9), (low, high))
+    said = "; ".join(
+        f"{one.name} {100 * one.score:.2f} with {one.capacity:.2f} vectors" for one in points
+    )
+    fixed = [one for one in points if one.kind is Kind.FIXED]
+    kinds = [kind for kind in Kind if any(one.kind is kind for one in points)]
+    parts = [
+        *_frame(scale, "vectors, mean of the query's and the item's", f"{MEASURE} (%)"),
+        *(_tick(scale, one, str(one)) for one in range(1, floor(scale.across[1]) + 1)),
+        _frontier(scale, fixed),
+        *_named_dots(scale, fixed),
+        *(_mark(scale, one) for one in points if one.kind is not Kind.FIXED),
+        _legend(kinds),
+    ]
+    return _chart(title, said, parts)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Where values stand in the picture."""
+
+    across: tuple[float, float]
+    up: tuple[float, float]
+
+    def x(self, value: float) -> float:
+        first, last = self.across
+        return LEFT + (value - first) / (last - first) * (WIDTH - LEFT - RIGHT)
+
+    def y(self, value: float) -> float:
+        first, last = self.up
+        return HEIGHT - BOTTOM - (value - first) / (last - first) * (HEIGHT - TOP - BOTTOM)
+
+
+_OPENED = (
+    '<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" '
+    f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">'
+)
+
+
+def _chart(title: str, description: str, parts: Sequence[str]) -> str:
+    return "\n".join(
+        [
+            _OPENED,
+            f"<title>{escape(title)}</title>",
+            f"<desc>{escape(description)}</desc>",
+            f"<style>{STYLE}</style>",
+            _text(LEFT, 16, title, "title"),
+            *parts,
+            "</svg>\n",
+        ]
+    )
+
+
+def _frame(scale: _Scale, across: str, up: str) -> Iterator[str]:
+    """Lines across with their values, the axis, and what both axes are."""
+    left, right, floor_line = LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM
+    for value in _round_values(*scale.up):
+        y = scale.y(value)
+        yield _line(left, y, right, y, "grid")
+        yield _text(left - 8, y + 4, f"{value:g}", anchor="end")
+    yield _line(left, floor_line, right, floor_line, "axis")
+    yield _text((left + right) / 2, HEIGHT - 14, across, anchor="middle")
+    middle = (TOP + floor_line) / 2
+    turned = f' transform="rotate(-90 16 {middle:.1f})"'
+    yield _text(16, middle, up, anchor="middle", more=turned)
+
+
+def _tick(scale: _Scale, value: float, name: str) -> str:
+    x, y = scale.x(value), HEIGHT - BOTTOM
+    return _line(x, y, x, y + 5, "axis") + _text(x, y + 20, name, anchor="middle")
+
+
+def _bar(scale: _Scale, kind: Kind, side: int, capacity: int, share: float) -> str:
+    """A bar beside its tick, with its height written on it where it has one."""
+    slot = scale.x(2) - scale.x(1)
+    width = 0.36 * slot
+    x = scale.x(capacity) + (side - 1) * (width + 2) + 1
+    top, bottom = scale.y(100 * share), scale.y(0)
+    if not share:
+        return ""
+    shape = "hollow" if kind is Kind.ORACLE else ""
+    bar = (
+        f'<rect class="{kind} {shape}" x="{x:.1f}" y="{top:.1f}" width="{width:.1f}" '
+        f'height="{bottom - top:.1f}"/>'
+    )
+    return bar + _text(x + width / 2, top - 4, _percent(share), "small", anchor="middle")
+
+
+def _percent(share: float) -> str:
+    """In percent without its sign; what is little is not written as nothing."""
+    return f"{100 * share:.0f}" if share >= 0.01 else f"{100 * share:.1f}"
+
+
+def _frontier(scale: _Scale, fixed: Sequence[Point]) -> str:
+    """A line through the best fixed selection of each capacity."""
+    best: dict[float, Point] = {}
+    for one in sorted(fixed, key=lambda one: (one.capacity, one.score)):
+        best[one.capacity] = one
+    corners = " ".join(
+        f"{scale.x(one.capacity):.1f},{scale.y(100 * one.score):.1f}" for one in best.values()
+    )
+    return f'<polyline class="frontier" points="{corners}"/>'
+
+
+def _named_dots(scale: _Scale, points: Sequence[Point]) -> Iterator[str]:
+    """Dots with their names at the right, pushed apart where they would lie on one another."""
+    columns: dict[float, list[Point]] = {}
+    for one in points:
+        columns.setdefault(one.capacity, []).append(one)
+    for column in columns.values():
+        column.sort(key=lambda one: one.score)
+        heights = [scale.y(100 * one.score) for one in column]
+        places = spread_out(heights, LABEL_GAP, HEIGHT - BOTTOM - 6)
+        for one, y, place in zip(column, heights, places, strict=True):
+            x = scale.x(one.capacity)
+            yield f'<circle class="fixed" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
+            if abs(place - y) > LABEL_GAP / 2:
+                yield _line(x + 5, y, x + 13, place, "leader")
+            yield _text(x + 15, place + 4, one.name, "small")
+
+
+def spread_out(heights: Sequence[float], gap: float, lowest: float) -> list[float]:
+    """The heights, from the lowest up (y falls), moved as little upwards as leaves them a gap."""
+    places: list[float] = []
+    for y in heights:
+        places.append(min(y, places[-1] - gap if places else lowest))
+    return places
+
+
+def _mark(scale: _Scale, point: Point) -> str:
+    """A large mark of its own shape with its name and figures."""
+    x, y = scale.x(point.capacity), scale.y(100 * point.score)
+    words = f"{point.name}: {100 * point.score:.1f}"
+    aside = point.kind is Kind.RIVAL
+    place = (x - 12, y + 4, "end") if aside and x > WIDTH / 2 else (x - 4, y - 13, "start")
+    name = _text(place[0], place[1], words, "halo", anchor=place[2])
+    return _shape(point.kind, x, y) + name
+
+
+def _shape(kind: Kind, x: float, y: float) -> str:
+    """Circle, diamond, star-like cross or square: told apart without colour."""
+    if kind is Kind.ADAPTIVE:
+        corners = f"{x:.1f},{y - 9:.1f} {x + 9:.1f},{y:.1f} {x:.1f},{y + 9:.1f} {x - 9:.1f},{y:.1f}"
+        return f'<polygon class="{kind}" points="{corners}"/>'
+    if kind is Kind.ORACLE:
+        corners = f"{x:.1f},{y - 9:.1f} {x + 9:.1f},{y + 7:.1f} {x - 9:.1f},{y + 7:.1f}"
+        return f'<polygon class="{kind}" points="{corners}"/>'
+    if kind is Kind.RIVAL:
+        return f'<rect class="{kind}" x="{x - 6:.1f}" y="{y - 6:.1f}" width="12" height="12"/>'
+    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
+
+
+def _legend(kinds: Sequence[Kind], *, bars: bool = False) -> str:
+    """What each mark is, in a line under the title."""
+    parts, x = [], float(LEFT + 6)
+    for kind in kinds:
+        hollow = " hollow" if kind is Kind.ORACLE else ""
+        swatch = f'<rect class="{kind}{hollow}" x="{x - 6:.1f}" y="26" width="12" height="10"/>'
+        parts.append(swatch if bars else f'<g transform="translate(0 0)">{_shape(kind, x, 31)}</g>')
+        parts.append(_text(x + 14, 35, NAMES[kind], "small"))
+        x += 34 + 5.6 * len(NAMES[kind])
+    return "".join(parts)
+
+
+def _shares(counts: Mapping[int, int]) -> dict[int, float]:
+    total = sum(counts.values())
+    return {capacity: count / total for capacity, count in sorted(counts.items())}
+
+
+def _rounded_up(series: Sequence[tuple[Kind, Mapping[int, float]]]) -> float:
+    """A height in percent that leaves room above the highest bar."""
+    highest = max(share for _, shares in series for share in shares.values())
+    return min(100.0, 10.0 * ceil(10 * highest)) + 4
+
+
+def _rounded_range(low: float, high: float) -> tuple[float, float]:
+    """Round values around those that are drawn, with room above for names."""
+    room = max(high - low, 1.0)
+    return max(0.0, floor(low - 0.08 * room)), ceil(high + 0.12 * room)
+
+
+def _round_values(low: float, high: float) -> list[float]:
+    """Five values or so between two ends, at a step that people count in."""
+    step = next(one for one in (0.5, 1, 2, 5, 10, 20, 50) if (high - low) / one <= 7)
+    first = ceil(low / step)
+    return [step * place for place in range(first, floor(high / step) + 1)]
+
+
+def _line(x: float, y: float, to_x: float, to_y: float, style: str) -> str:
+    return f'<line class="{style}" x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}"/>'
+
+
+def _text(  # noqa: PLR0913 - where, what, and how
+    x: float, y: float, words: str, style: str = "", *, anchor: str = "start", more: str = ""
+) -> str:
+    kind = f' class="{style}"' if style else ""
+    return (
+        f'<text{kind} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{escape(words)}</text>'
+    )
