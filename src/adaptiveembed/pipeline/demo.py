@@ -58,9 +58,9 @@ QUERY_PART = 6
 NOTE = (
     "These scenes are made up by a program, and what adaptive capacity can gain on them was "
     "decided there: a figure on this page says that the method works here, and nothing about "
-    "photographs. The encoder is a few fixed formulas without learned weights, so that nothing is downloaded; "
-    "the single vector, 1+0, is its linear alignment of both sides (regularised CCA). All of it is "
-    "kept small enough for a few minutes on two cores."
+    "photographs. The encoder is a few fixed formulas without learned weights, so that nothing "
+    "is downloaded; the single vector, 1+0, is its linear alignment of both sides (regularised "
+    "CCA). All of it is kept small enough for a few minutes on two cores."
 )
 
 
