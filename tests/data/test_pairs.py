@@ -87,6 +87,13 @@ def test_one_side_is_enough_where_only_one_is_needed(tmp_path):
     assert read_lines(tmp_path, line, needed=frozenset()).pairs == found.pairs
 
 
+def test_an_id_is_enough_where_the_features_were_made_elsewhere(tmp_path):
+    found = read_lines(tmp_path, '{"id": "1", "split": "query"}', '{"id": "2"}', needed=None)
+    assert found.pairs == (Pair("1", split="query"), Pair("2"))
+    lines = '{"id": "1"}', '{"text": "t"}'
+    assert problems(tmp_path, *lines, needed=None) == ["line 2: id is missing"]
+
+
 # --- What is wrong --------------------------------------------------------------------------------
 
 

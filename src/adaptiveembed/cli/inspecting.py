@@ -26,7 +26,7 @@ def described(path: Path, *, check: bool) -> Iterator[str]:
     if path.suffix == ".toml":
         yield from explained_recipe(read_recipe(str(path))).splitlines()
     elif path.suffix in MANIFESTS:
-        manifest = read_manifest(path, needed=frozenset())
+        manifest = read_manifest(path, needed=None)
         yield f"manifest: {len(manifest):,} pairs, splits {', '.join(manifest.splits) or 'none'}"
     elif is_model(path):
         yield from _model(path, check=check)

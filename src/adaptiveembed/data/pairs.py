@@ -103,18 +103,26 @@ class Manifest:
         return len(self) > 1 and len(set(self.texts)) == 1
 
 
-def read_manifest(path: str | Path, needed: frozenset[Side] = frozenset(Side)) -> Manifest:
+def read_manifest(path: str | Path, needed: frozenset[Side] | None = frozenset(Side)) -> Manifest:
     """The pairs of a file, each with the needed sides; or every problem of the file in one error.
 
     Whether the media are there is not looked at: ``missing_media`` does.
+
+    Args:
+        path: The file.
+        needed: What every pair must have. Of an empty set each has one side or both; of None an id
+            is enough, for pairs whose features were made elsewhere.
     """
     path = Path(path)
     rows = read_rows(path)
-    absent = _absent_columns(rows, needed)
+    sides = needed or frozenset()
+    absent = _absent_columns(rows, sides)
     rows.problems += (Problem(0, what) for what in absent.values())
     _note_repeated_ids(rows)
     for number, values in rows.rows:
-        rows.problems += (Problem(number, what) for what in _problems(values, needed, absent))
+        rows.problems += (Problem(number, what) for what in _problems(values, sides, absent))
+        if needed is not None and not sides and not absent and not _has_a_side(values):
+            rows.complain(number, "text and media are missing; give at least one of them")
     if not rows.rows and not rows.problems:
         rows.complain(0, "it holds no pairs; add at least one")
     if rows.problems:
@@ -149,8 +157,10 @@ def _problems(values: Values, needed: frozenset[Side], absent: Mapping[str, str]
             yield from _value_problems(name, values[name])
         elif name not in absent and (name == "id" or name in needed):
             yield f"{name} is missing{_meant(name, values)}"
-    if not needed and not absent and "text" not in values and "media" not in values:
-        yield "text and media are missing; give at least one of them"
+
+
+def _has_a_side(values: Values) -> bool:
+    return any(side in values for side in Side)
 
 
 def _value_problems(name: str, value: object) -> Iterator[str]:

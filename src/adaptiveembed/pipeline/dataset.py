@@ -77,7 +77,7 @@ def open_dataset(folder: str | Path) -> Dataset:
     """The dataset in a folder; pairs of which a side is missing are left out."""
     folder = Path(folder)
     sides = _read_facts(folder)
-    manifest = with_splits(read_manifest(folder / PAIRS, needed=frozenset()))
+    manifest = with_splits(read_manifest(folder / PAIRS, needed=None))
     stores = [FeatureStore.open(folder / side.modality) for side in sides]
     known = set(stores[0].ids) & set(stores[1].ids)
     rows = [row for row, pair in enumerate(manifest) if pair.id in known]

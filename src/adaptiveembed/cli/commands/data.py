@@ -111,7 +111,7 @@ def _import(arguments: argparse.Namespace) -> None:
 
     manifest = None
     if arguments.pairs is not None:
-        manifest = read_manifest(arguments.pairs, needed=frozenset())
+        manifest = read_manifest(arguments.pairs, needed=None)
     files = {known_modality(name): file for name, file in arguments.files}
     with ShownProgress() as announce:
         dataset = import_dataset(files, arguments.folder, manifest, announce)
