@@ -1,6 +1,6 @@
 """What people hand to a model, as media: a text is a ``str``, a file is a ``Path``."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def as_items(given: object) -> list[Any]:
     """One item or many, as a list of at least one."""
     if isinstance(given, MediaLike):
         return [given]
-    if not isinstance(given, Iterable):
+    if not isinstance(given, Sequence):
         raise DtypeError(f"got {type(given).__name__}; {_WANTED}")
     items = list(given)
     if not items:
@@ -67,7 +67,10 @@ def as_items(given: object) -> list[Any]:
     return items
 
 
-_WANTED = "a text is a str, a file a Path; pictures, Media and EncodedMedia are taken as they are"
+_WANTED = (
+    "a text is a str, a file a Path; pictures, media and EncodedMedia are taken as they are, and "
+    "several of one kind are a list"
+)
 
 
 def common_modality(items: Sequence[object]) -> Modality:
