@@ -114,7 +114,7 @@ STAGES = (
 
 STEM, HEAD = 32, 1280
 
-PICTURES_AT_ONCE = 8
+PICTURES_AT_ONCE = 4
 """So few that what one layer writes is still in the cache when the next one reads it."""
 
 
@@ -133,6 +133,11 @@ class Convolution(nn.Conv2d):
         return super().forward(pictures)
 
 
+def bounded(states: Tensor) -> Tensor:
+    """Numbers from 0 to 6, in the memory of those that came in."""
+    return functional.relu6(states, inplace=True)
+
+
 class Block(nn.Module):
     """Widen, look around in each channel, narrow; and add what came in, where it fits."""
 
@@ -145,8 +150,8 @@ class Block(nn.Module):
         self.adds = stride == 1 and inputs == outputs
 
     def forward(self, incoming: Tensor) -> Tensor:
-        inner = incoming if self.expand is None else functional.relu6(self.expand(incoming))
-        outgoing: Tensor = self.project(functional.relu6(self.depthwise(inner)))
+        inner = incoming if self.expand is None else bounded(self.expand(incoming))
+        outgoing: Tensor = self.project(bounded(self.depthwise(inner)))
         return incoming + outgoing if self.adds else outgoing
 
 
@@ -160,8 +165,8 @@ class Lite0(nn.Module):
         self.head = Convolution(STAGES[-1][-1], HEAD, 1, 1, groups=1)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        features: Tensor = self.blocks(functional.relu6(self.stem(pictures)))
-        return functional.relu6(self.head(features))
+        features: Tensor = self.blocks(bounded(self.stem(pictures)))
+        return bounded(self.head(features))
 
 
 def blocks() -> Iterator[Block]:
