@@ -25,6 +25,10 @@ STAGES = {"one": train_small_embedder, "two": train_small_policy}
 PACE = 0.01
 """Seconds that every step takes at least, so that there is time to kill it."""
 
+KILLED_WITHIN = 1.5 * PACE
+"""Seconds after a step is told in which its process is killed: while it stores its state, takes the
+next step, or waits in it."""
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
@@ -42,24 +46,28 @@ def main():
 def disturb(stage, folder, chance, options):
     """Train undisturbed and disturbed, and compare."""
     undisturbed, disturbed = folder / f"{stage}-undisturbed", folder / f"{stage}-disturbed"
-    wait(start(stage, undisturbed, options.epochs))
+    train_to_the_end(stage, undisturbed, options.epochs)
     steps = last_standing(undisturbed).step
     moments = sorted(chance.sample(range(1, steps - 2), options.kills))
-    for moment in moments:
-        kill_at(start(stage, disturbed, options.epochs), disturbed, moment, chance)
-    wait(start(stage, disturbed, options.epochs))
+    killed = [kill_at(moment, stage, disturbed, options.epochs, chance) for moment in moments]
+    train_to_the_end(stage, disturbed, options.epochs)
     require_equal(undisturbed, disturbed)
-    say(f"stage {stage}: killed at steps {moments} of {steps}, ends with the same bits")
+    say(f"stage {stage}: killed after steps {killed} of {steps}, ends with the same bits")
 
 
 def start(stage, folder, epochs):
-    """Train in a process of its own, which has nothing of this one but its imports."""
+    """Train in a process of its own, which has nothing of this one but its imports.
+
+    Returns its id and what it tells, a line for every step that it has done itself.
+    """
+    reading, writing = os.pipe()
     child = os.fork()
     if child:
-        return child
+        os.close(writing)
+        return child, os.fdopen(reading)
     try:
         changes = {"epochs": epochs, "checkpoint_steps": 2, "seed": 5}
-        STAGES[stage](folder, changes, validate=validate, progress=slowly)
+        STAGES[stage](folder, changes, validate=validate, progress=slow_teller(writing))
     except BaseException:  # noqa: BLE001 - a fork that went on would be this process again
         traceback.print_exc()
         os._exit(1)
@@ -71,25 +79,33 @@ def say(text):
     sys.stdout.flush()
 
 
-def slowly(done, total, facts=None):
-    time.sleep(PACE)
+def slow_teller(pipe):
+    def progress(done, total, facts=None):
+        time.sleep(PACE)
+        os.write(pipe, f"{done}\n".encode())
+
+    return progress
 
 
-def wait(child):
-    _, status = os.waitpid(child, 0)
+def train_to_the_end(stage, folder, epochs):
+    child, told = start(stage, folder, epochs)
+    with told:
+        _, status = os.waitpid(child, 0)
     if status:
         raise SystemExit(f"a training ended with status {status}")
 
 
-def kill_at(child, folder, moment, chance):
-    """SIGKILL, somewhere in the step after this one."""
-    while not any(line["step"] >= moment for line in read_scalars(folder)):
-        time.sleep(PACE / 5)
-    time.sleep(chance.uniform(0, PACE))
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
+def kill_at(moment, stage, folder, epochs, chance):
+    """Train, and SIGKILL soon after the first step from this one on; that step."""
+    child, told = start(stage, folder, epochs)
+    with told:
+        step = next((int(line) for line in told if int(line) >= moment), None)
+        time.sleep(chance.uniform(0, KILLED_WITHIN))
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
     if os.WTERMSIG(status) != signal.SIGKILL:
         raise SystemExit(f"the training was not killed but ended with status {status}")
+    return step
 
 
 def last_standing(folder):

@@ -81,9 +81,9 @@ def test_no_step_is_logged_twice_or_left_out(tmp_path):
 
 
 def test_a_killed_process_is_continued_bit_for_bit():
-    """The long form is ``python -m tests.kills.training`` itself, with more kills."""
+    """The long form is ``python -m tests.kills.training`` itself, of more steps."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.kills.training", "--kills=1", "--epochs=3", "--seed=0"],
+        [sys.executable, "-m", "tests.kills.training", "--kills=3", "--epochs=4", "--seed=0"],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"},
         cwd=ROOT,
         check=False,
