@@ -18,10 +18,12 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
+from adaptiveembed.allocation.upo import upo_loss
 from adaptiveembed.training import distributed
 from adaptiveembed.training.distributed import process_group
 from adaptiveembed.training.stage_one import _StageOne
 from adaptiveembed.training.stage_two import _StageTwo
+from tests.training.small import MGCL, SETTINGS, embedder, examples, policy
 from tests.training.toys import (
     STAGE_ONE,
     STAGE_TWO,
@@ -41,17 +43,27 @@ ITEMS = torch.arange(24).flip(0)[:13]
 
 
 def gradients(folder, rank):
-    """Loss and gradient of one batch of both stages, with and without micro-batches."""
+    """Loss and gradient of one batch of both stages, with and without dropout and micro-batches.
+
+    They are of toys, and of the embedder, the policy and the losses of this library.
+    """
     found = {}
-    for share in (0.0, 0.4):
-        for micro_batch in (None, 2):
-            settings = replace(STAGE_ONE, micro_batch=micro_batch)
-            pairs = toy_pairs(same=5)
-            task = _StageOne(ToyEmbedder(share), pairs, contrast, settings)
-            found |= of_batch(task, f"one-{share}-{micro_batch}")
-            settings = replace(STAGE_TWO, micro_batch=micro_batch)
-            task = _StageTwo(ToyPolicy(), toy_examples(), expected_loss, settings)
-            found |= of_batch(task, f"two-{micro_batch}")
+    for micro_batch in (None, 2):
+        one, two = (replace(each, micro_batch=micro_batch) for each in (STAGE_ONE, STAGE_TWO))
+        for share in (0.0, 0.4):
+            settings = replace(SETTINGS, dropout=share, state_dropout=share)
+            for model, loss in (
+                (ToyEmbedder(share), contrast),
+                (embedder(settings=settings).train(), MGCL),
+            ):
+                task = _StageOne(model, toy_pairs(same=5), loss, one)
+                found |= of_batch(task, f"{type(model).__name__} {share} {micro_batch}")
+        for model, taught, loss in (
+            (ToyPolicy(), toy_examples(), expected_loss),
+            (policy().train(), examples(), upo_loss),
+        ):
+            task = _StageTwo(model, taught, loss, two)
+            found |= of_batch(task, f"{type(model).__name__} {micro_batch}")
     return found
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from adaptiveembed.allocation.policy import PolicyKind
 from adaptiveembed.allocation.upo import upo_loss
@@ -11,9 +12,9 @@ from adaptiveembed.representation.embedder import PairEmbedder
 from adaptiveembed.representation.metaembed import Budget, MetaEmbedder, MetaEmbedLoss, by_role
 from adaptiveembed.representation.mgcl import MultiGroupContrastiveLoss, whole_set
 from adaptiveembed.training.stage_one import _StageOne, train_embedder
-from adaptiveembed.training.stage_two import train_policy
+from adaptiveembed.training.stage_two import _StageTwo, train_policy
 from tests.training.small import MGCL, POLICY, SETTINGS, embedder, examples, policy
-from tests.training.test_gradient_cache import ITEMS, gradient
+from tests.training.test_gradient_cache import ITEMS, gradient, plain_gradient
 from tests.training.toys import LAYOUT, STAGE_ONE, STAGE_TWO, differ, same_bits, toy_pairs
 
 WITHOUT_MGCL = MultiGroupContrastiveLoss(LAYOUT, whole_set(LAYOUT), 0.1)
@@ -52,14 +53,34 @@ def test_an_embedder_learns_and_goes_on_bit_for_bit(tmp_path, kind, settings, ob
 
 
 @STAGES
-def test_micro_batches_change_no_gradient_of_an_embedder_with_dropout(kind, settings, objective):
-    def gradient_at(size):
+@pytest.mark.parametrize("share", [0.0, 0.4])
+def test_any_micro_batch_gives_an_embedder_the_gradient_of_the_full_batch(
+    kind, settings, objective, share
+):
+    def task_of(size):
+        model = embedder(kind, replace(settings, dropout=share, state_dropout=share)).train()
         run = replace(STAGE_ONE, micro_batch=size)
-        task = _StageOne(embedder(kind, settings).train(), toy_pairs(same=5), objective, run)
-        return gradient(task, ITEMS)[1]
+        return _StageOne(model, toy_pairs(same=5), objective, run)
 
-    whole = gradient_at(None)
-    assert all(differ(gradient_at(size), whole) < 1e-6 for size in (1, 4))
+    loss, whole = plain_gradient(task_of(None), ITEMS)
+    for size in (None, 1, 4):
+        found_loss, found = gradient(task_of(size), ITEMS)
+        assert differ(found, whole) < 1e-6
+        assert float(found_loss) == pytest.approx(float(loss), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", list(PolicyKind))
+def test_any_micro_batch_gives_a_policy_the_gradient_of_the_full_batch(kind):
+    def task_of(size):
+        run = replace(STAGE_TWO, micro_batch=size)
+        return _StageTwo(policy(replace(POLICY, kind=kind)), examples(), upo_loss, run)
+
+    whole = task_of(None)
+    loss = upo_loss(whole.model(whole.examples.inputs[ITEMS]), whole.examples.utilities[ITEMS])
+    gradients = torch.autograd.grad(loss, whole.model.parameters())
+    wanted = torch.cat([each.flatten() for each in gradients])
+    for size in (None, 1, 4):
+        assert differ(gradient(task_of(size), ITEMS)[1], wanted) < 1e-6
 
 
 def test_another_embedder_or_temperature_is_another_training(tmp_path):
