@@ -92,10 +92,13 @@ def test_probabilities_that_are_neighbours_are_told_apart():
     assert outcome(table, ranks, PAPER, curve.threshold) == pytest.approx((1.0, 1.5))
 
 
-def test_a_curve_can_be_drawn_of_any_value():
-    table, ranks = world(PAPER)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_curve_can_be_drawn_of_any_value(seed):
+    table, ranks = world(PAPER, seed=seed)
     curve = threshold_curve(table, -np.log(ranks[..., 0]), PAPER)
     assert curve.precision[0] == pytest.approx(-np.log(ranks[0]).mean())
+    assert curve.precision.max() < 0
+    assert curve.best == curve.precision.argmax()
 
 
 def test_tables_that_do_not_fit_are_refused():

@@ -31,7 +31,8 @@ class ThresholdCurve:
     def best(self) -> int:
         """The place of the threshold of the best mAP; ties go to the smaller capacity."""
         # Capacity never rises with the threshold, so the first of equals is the smallest.
-        return int((self.precision >= self.precision.max() * (1 - ROUNDING)).argmax())
+        highest = self.precision.max()
+        return int((self.precision >= highest - ROUNDING * abs(highest)).argmax())
 
     @property
     def threshold(self) -> float:
