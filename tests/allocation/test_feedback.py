@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaptiveembed.allocation import feedback as module
@@ -103,11 +103,13 @@ def test_leaving_an_item_out_is_a_bank_without_it(place):
     torch.testing.assert_close(without.feedback, inputs.feedback, rtol=0, atol=1e-6)
 
 
+@every_space
+@settings(max_examples=10)
 @given(st.permutations(range(20)))
-def test_the_order_of_the_bank_does_not_matter(order):
-    queries, bank = queries_of(2), bank_of()
+def test_the_order_of_the_bank_does_not_matter(space, order):
+    queries, bank = queries_of(2, space.layout), bank_of(layout=space.layout)
     shuffled = RetrievalBank(tuple(bank.ids[item] for item in order), bank.candidates[order])
-    one, other = (policy_inputs(queries, each, SPACE, SETTINGS) for each in (bank, shuffled))
+    one, other = (policy_inputs(queries, each, space, SETTINGS) for each in (bank, shuffled))
     assert torch.equal(torch.tensor(order)[other.top_items], one.top_items)
     torch.testing.assert_close(other.feedback, one.feedback, rtol=0, atol=1e-6)
 
@@ -120,6 +122,25 @@ def test_no_label_can_reach_the_feedback():
     queries, bank = queries_of(), bank_of()
     outside = policy_inputs(queries, bank, SPACE, SETTINGS, left_out=torch.full((4,), -1))
     check_same(outside, policy_inputs(queries, bank, SPACE, SETTINGS))
+
+
+@given(st.permutations(range(20)))
+def test_names_of_the_banks_items_do_not_matter(names):
+    queries, bank = queries_of(2), bank_of()
+    renamed = RetrievalBank(tuple(f"item {name}" for name in names), bank.candidates)
+    one, other = (policy_inputs(queries, each, SPACE, SETTINGS) for each in (bank, renamed))
+    assert all(map(torch.equal, one.tensors, other.tensors))
+
+
+@given(st.lists(st.integers(-1, 19), min_size=4, max_size=4))
+def test_the_partners_of_the_others_do_not_matter(partners):
+    queries, bank, left_out = queries_of(), bank_of(), torch.tensor(partners)
+    together = policy_inputs(queries, bank, SPACE, SETTINGS, left_out=left_out)
+    for item in range(4):
+        own = left_out.clone().fill_(-1)
+        own[item] = left_out[item]
+        alone = policy_inputs(queries, bank, SPACE, SETTINGS, left_out=own)
+        check_same(together[item : item + 1], alone[item : item + 1])
 
 
 def test_the_bank_is_ranked_by_setsim_where_that_is_asked_for():
@@ -142,14 +163,33 @@ def test_responses_are_those_of_the_similarity_package():
 @every_space
 def test_a_state_asked_for_alone_is_as_among_all(space):
     queries, bank = queries_of(5, space.layout), bank_of(layout=space.layout)
-    everything = policy_inputs(queries, bank, space, SETTINGS)
-    reading = BankReading(queries, bank, SETTINGS)
+    left_out = policy_inputs(queries, bank, space, SETTINGS).top_items[:, 0, 0]
+    everything = policy_inputs(queries, bank, space, SETTINGS, left_out=left_out)
+    reading = BankReading(queries, bank, SETTINGS, left_out)
     for place in reversed(range(len(everything.states))):
         items = torch.tensor([4, 1, 2]) if place % 2 else torch.tensor([0, 1, 3])
         found = reading.at(everything.states[place], items)
         torch.testing.assert_close(found.candidates, queries.vectors[items])
         assert torch.equal(found.top_items[:, 0], everything.top_items[items, place])
         torch.testing.assert_close(found.feedback[:, 0], everything.feedback[items, place])
+
+
+def test_a_position_is_compared_with_the_bank_once_for_every_item(monkeypatch):
+    compared = []
+
+    def counted(vectors, bank):
+        compared.append(len(vectors))
+        return bank_responses(vectors, bank)
+
+    monkeypatch.setattr(module, "bank_responses", counted)
+    reading = BankReading(queries_of(5), bank_of(), SETTINGS)
+    first, coarse, fine, *_ = SPACE.nodes
+    reading.at(first, torch.tensor([0, 1, 2]))
+    reading.at(first, torch.tensor([1, 2, 3]))
+    assert compared == [3, 1]
+    reading.at(coarse)
+    reading.at(fine)
+    assert compared == [3, 1, 1, 5, 5]
 
 
 def test_parts_of_a_batch_are_the_batch(monkeypatch):
@@ -233,3 +273,10 @@ def test_top_items_are_the_best_first():
     values, items = top_items(torch.tensor([[0.1, 0.9, 0.5]]), 2)
     assert items.tolist() == [[1, 2]]
     torch.testing.assert_close(values, torch.tensor([[0.9, 0.5]]))
+
+
+def test_leaving_an_item_out_changes_no_score_that_was_given():
+    scores = torch.tensor([[0.1, 0.9, 0.5], [0.3, 0.2, 0.4]])
+    _, items = top_items(scores, 2, torch.tensor([1, -1]))
+    assert items.tolist() == [[2, 0], [2, 0]]
+    assert torch.equal(scores, torch.tensor([[0.1, 0.9, 0.5], [0.3, 0.2, 0.4]]))

@@ -51,9 +51,11 @@ def answer(policy, inputs):
 
 @both_transformers
 @every_space
-def test_logits_are_those_of_the_literal_twin(settings, space):
+@pytest.mark.parametrize("training", [True, False])
+def test_logits_are_those_of_the_literal_twin(settings, space, training):
+    # While nothing is trained, torch computes attention by other code.
     for context in DecisionContext:
-        policy = policy_of(replace(settings, context=context), space)
+        policy = policy_of(replace(settings, context=context), space).train(training)
         inputs = inputs_of(space, num_items=1)
         found = answer(policy, inputs)[0]
         weights = {name: weight.double().tolist() for name, weight in policy.state_dict().items()}

@@ -27,11 +27,16 @@ from adaptiveembed.errors import SettingError, ShapeError
 from adaptiveembed.metrics.measures import average_precision
 from adaptiveembed.retrieval.gallery import Gallery
 from adaptiveembed.retrieval.rank_table import rank_table
+from adaptiveembed.structure.groups import GroupLayout
+from adaptiveembed.structure.space import coarse_to_fine, every_prefix
 from tests.allocation.settings import SPACES
 from tests.reference import utility as literal
+from tests.reference.rank_table import rank_table as literal_rank_table
+from tests.reference.setsim import setsim
 from tests.structure.strategies import random_candidates
 
 SPACE = SPACES["paper"]
+TWO_PAIRS = GroupLayout((2, 2))
 KINDS = [UtilitySettings(kind=kind) for kind in UtilityKind]
 every_kind = pytest.mark.parametrize("settings", KINDS, ids=[each.kind for each in KINDS])
 every_space = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
@@ -193,6 +198,28 @@ def test_utilities_of_a_training_set_come_from_one_rank_table(settings):
     expected = marginal_utility(node_values(ranks, settings), SPACE)
     np.testing.assert_array_equal(found, expected)
     assert found.shape == (5, 15)
+
+
+def literal_scores(queries, items, node):
+    positions = list(node.positions)
+    return np.array(
+        [[setsim(one[positions], each[positions]) for each in items] for one in queries]
+    )
+
+
+@pytest.mark.parametrize("space", [coarse_to_fine(TWO_PAIRS), every_prefix(TWO_PAIRS)])
+def test_utilities_of_a_training_set_are_those_of_scores_compared_one_by_one(space):
+    source, target = (random_candidates(9, TWO_PAIRS, 3, seed=seed) for seed in (1, 2))
+    gallery = Gallery.from_candidates([f"i{item}" for item in range(9)], target)
+    positives = np.random.default_rng(0).permutation(9)[:, None]
+    scores = [literal_scores(source.numpy(), target.numpy(), node) for node in space.nodes]
+    ranks = literal_rank_table(scores, positives, range(9))
+    values = [[literal.average_precision(row) for row in node] for node in ranks.tolist()]
+    edges = [(space.index(edge.source), space.index(edge.target)) for edge in space.edges]
+    expected = literal.marginal_utilities(values, edges)
+    found = training_utilities(gallery, source, positives, space)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert np.abs(found).max() > 0.1
 
 
 def test_tables_of_another_space_are_refused():
