@@ -92,6 +92,15 @@ def test_a_missing_file_is_named(tmp_path, name):
         read_checkpoint(path)
 
 
+def test_a_state_without_what_it_needs_is_damaged_though_its_checksum_is_right(tmp_path):
+    path = write_checkpoint(checkpoint(), tmp_path)
+    sealed = json.loads((path / "state.json").read_text())
+    del sealed["state"]["facts"]
+    (path / "state.json").write_text(checkpoints._sealed(sealed["state"]))
+    with pytest.raises(CheckpointError, match=r"state.json is damaged.*'facts'.*to begin again"):
+        read_checkpoint(path)
+
+
 def test_a_checkpoint_of_another_version_says_so(tmp_path):
     path = write_checkpoint(checkpoint(), tmp_path)
     sealed = json.loads((path / "state.json").read_text())

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,14 @@ def test_the_handlers_of_signals_are_put_back(tmp_path):
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
 
 
+def test_a_thread_may_train_though_it_may_not_decide_on_signals(tmp_path):
+    before = signal.getsignal(signal.SIGINT)
+    with ThreadPoolExecutor(1) as worker:
+        model, _ = worker.submit(train_one, tmp_path / "thread").result()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert same_bits(model, train_one(tmp_path / "main")[0])
+
+
 def test_a_second_ctrl_c_ends_at_once(tmp_path):
     def twice(done, total, facts=None):
         os.kill(os.getpid(), signal.SIGINT)
@@ -187,6 +196,14 @@ def test_a_model_of_other_weights_is_refused(tmp_path):
     model = ToyEmbedder(share=0.3)
     model.inner["text"] = torch.nn.Linear(12, 8, bias=False)
     with pytest.raises(CheckpointError, match=r"inner.text.bias is \(8,\), and missing"):
+        train_one(tmp_path, model=model)
+
+
+def test_a_weight_that_learned_and_no_longer_does_is_refused(tmp_path):
+    interrupted(tmp_path)
+    model = ToyEmbedder(share=0.3)
+    model.outer["image"].bias.requires_grad_(requires_grad=False)
+    with pytest.raises(CheckpointError, match=r"knows a weight outer.image.bias that does not"):
         train_one(tmp_path, model=model)
 
 
