@@ -1,11 +1,14 @@
 """The loop validates, keeps the best, tells how it goes, and stops when numbers go wrong."""
 
+import math
+
 import pytest
 import torch
 
 from adaptiveembed.errors import SettingError, TrainingError
 from adaptiveembed.training.checkpoints import checkpoints_in, read_checkpoint
 from adaptiveembed.training.optimizer import adamw
+from adaptiveembed.training.order import order
 from adaptiveembed.training.scalars import read_scalars
 from adaptiveembed.training.settings import (
     Autocast,
@@ -124,18 +127,46 @@ def test_the_logged_rate_is_the_one_of_the_schedule(tmp_path):
     assert found == pytest.approx([0.9 - step / 10 for step in range(9)])
 
 
-def test_training_follows_plain_adamw(tmp_path):
+@pytest.mark.parametrize(
+    ("settings", "rates", "longest"),
+    [
+        (OptimizerSettings(learning_rate=0.02, weight_decay=0.1), [0.02] * 9, math.inf),
+        (
+            OptimizerSettings(
+                learning_rate=0.02,
+                schedule=Schedule.COSINE,
+                warmup=1 / 3,
+                final=0.1,
+                betas=(0.8, 0.95),
+                epsilon=1e-3,
+                clip_norm=0.01,
+            ),
+            [0.02 / 3, 0.04 / 3]
+            + [
+                0.002 + 0.009 * (1 + math.cos(math.pi * step / 6)) for step in (0, 0, 1, 2, 3, 4, 5)
+            ],
+            0.01,
+        ),
+    ],
+    ids=["as in the paper", "with everything"],
+)
+def test_training_follows_plain_adamw(tmp_path, settings, rates, longest):
     """Written as one would without this library."""
-    settings = OptimizerSettings(learning_rate=0.02, weight_decay=0.1)
-    model, _ = train_two(tmp_path, ToyPolicy(), changes={"epochs": 1, "optimizer": settings})
+    model, _ = train_two(tmp_path, ToyPolicy(), changes={"optimizer": settings})
     plain, examples = ToyPolicy(), toy_examples()
-    optimizer = torch.optim.AdamW(plain.parameters(), lr=0.02, weight_decay=0.1)
-    from adaptiveembed.training.order import order
-
-    for items in order(24, 0, 0).split(8):
+    optimizer = torch.optim.AdamW(
+        plain.parameters(),
+        betas=settings.betas,
+        eps=settings.epsilon,
+        weight_decay=settings.weight_decay,
+    )
+    batches = [items for epoch in range(3) for items in order(24, 0, epoch).split(8)]
+    for items, rate in zip(batches, rates, strict=True):
         optimizer.zero_grad()
         logits = plain(examples.inputs[items])
         (-(logits.softmax(-1) * examples.utilities[items]).sum(-1).mean()).backward()
+        torch.nn.utils.clip_grad_norm_(plain.parameters(), longest)
+        optimizer.param_groups[0]["lr"] = rate
         optimizer.step()
     for found, wanted in zip(model.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-7)
