@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _status(arguments: argparse.Namespace) -> int:
     """What running the command came to; with ``--debug``, errors are raised as they are."""
     try:
-        arguments.run(arguments)
+        arguments.work(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt as interruption:
         return _fail(f"interrupted{_farewell(interruption)}", INTERRUPTED)
@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for command in COMMANDS:
         command.add(commands)
-        commands.choices[command.NAME].set_defaults(run=command.run)
+        commands.choices[command.NAME].set_defaults(work=command.run)
     return parser
 
 
