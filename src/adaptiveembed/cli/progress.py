@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    SpinnerColumn,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.text import Text
 
 from adaptiveembed.structure import progress as told
 
 SECONDS_BETWEEN_LINES = 20.0
+INDENT = "  "
 Facts = Mapping[str, float | str]
 
 
@@ -28,13 +29,11 @@ class ShownProgress:
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
-        self._bars = Progress(
-            SpinnerColumn(),
+        self._bars = _Bars(
             TextColumn("{task.description}"),
             BarColumn(bar_width=16),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[facts]}", table_column=None),
             console=self._console,
             disable=not self._console.is_terminal,
         )
@@ -54,17 +53,39 @@ class ShownProgress:
     def __call__(self, title: str) -> told.Progress:
         """A new part of the work, by its name."""
         if self._console.is_terminal:
-            return _Bar(self._bars, self._bars.add_task(title, total=None, facts=""))
+            return _Bar(self._bars, self._bars.begin(title))
         return _Lines(self._console, title)
+
+
+class _Bars(Progress):
+    """A bar for every part, and below them the figures of the one that is under way.
+
+    Beside the bars there is no room for them in eighty columns.
+    """
+
+    def begin(self, title: str) -> TaskID:
+        """A new part; those before it are over, whether they came to their end or stopped early."""
+        for task in self.task_ids:
+            self.stop_task(task)
+        return self.add_task(title, total=None, figures=())
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield self.make_tasks_table(self.tasks)
+        for task in self.tasks[-1:]:
+            if not task.finished:
+                lines = folded(task.fields["figures"], self.console.width)
+                yield from (Text(line, style="dim", no_wrap=True) for line in lines)
 
 
 class _Bar:
     def __init__(self, bars: Progress, task: TaskID) -> None:
         self._bars, self._task = bars, task
+        self._facts: dict[str, float | str] = {}
 
     def __call__(self, done: int, total: int, facts: Facts | None = None) -> None:
-        shown = {} if facts is None else {"facts": in_words(facts)}
-        self._bars.update(self._task, completed=done, total=total, **shown)  # type: ignore[arg-type]
+        self._facts |= facts or {}
+        figures = tuple(in_words(self._facts))
+        self._bars.update(self._task, completed=done, total=total, figures=figures)
 
 
 class _Lines:
@@ -79,13 +100,26 @@ class _Lines:
         ends = done >= total and not self._ended
         if ends or now - self._last > SECONDS_BETWEEN_LINES:
             self._last, self._ended = now, self._ended or ends
-            words = f"{self._title}: {done:,} of {total:,} {in_words(facts or {})}".rstrip()
+            figures = ", ".join(in_words(facts or {}))
+            words = f"{self._title}: {done:,} of {total:,}{figures and f' ({figures})'}"
             self._console.print(words, highlight=False, soft_wrap=True)
 
 
-def in_words(facts: Facts) -> str:
-    """Figures beside a bar, few and short."""
-    return "  ".join(f"{_name(name)} {_value(name, value)}" for name, value in facts.items())
+def in_words(facts: Facts) -> Iterator[str]:
+    """Every figure with its name, short."""
+    return (f"{_name(name)} {_value(name, value)}" for name, value in facts.items())
+
+
+def folded(figures: Iterable[str], width: int) -> Iterator[str]:
+    """The figures in lines of this width, none of them broken in two."""
+    line = ""
+    for figure in figures:
+        if line and len(line) + len(INDENT) + len(figure) > width:
+            yield line
+            line = ""
+        line += f"{INDENT}{figure}"
+    if line:
+        yield line
 
 
 def _name(name: str) -> str:
