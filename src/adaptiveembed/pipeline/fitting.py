@@ -20,26 +20,26 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from adaptiveembed import __version__
-from adaptiveembed.allocation.bank import BankSampling
-from adaptiveembed.errors import ModelFormatError, SettingError, TrainingError
+from adaptiveembed.errors import ModelFormatError, SettingError
 from adaptiveembed.pipeline.allocating import EmbeddedPairs, fit_allocation
 from adaptiveembed.pipeline.announcing import Announce, unannounced
+from adaptiveembed.pipeline.enough import require_enough
 from adaptiveembed.pipeline.folder import is_model, write_config, write_folder, write_tensors
 from adaptiveembed.pipeline.inputs import EncoderFacts
 from adaptiveembed.pipeline.model import AdaptiveEmbed, ModelFacts
-from adaptiveembed.pipeline.paired import TRAIN, JointPairs, PairedFeatures
+from adaptiveembed.pipeline.paired import JointPairs, PairedFeatures
 from adaptiveembed.pipeline.recipe import Method, Recipe
 from adaptiveembed.pipeline.representing import embed_pairs, fit_representation
-from adaptiveembed.pipeline.rows import TrainingRows, training_rows
+from adaptiveembed.pipeline.rows import training_rows
 from adaptiveembed.pipeline.saving import EMBEDDER, facts_table
 from adaptiveembed.pipeline.settings import Table, differences, read_toml, to_table, to_toml
 from adaptiveembed.representation.embedder import PairEmbedder
 from adaptiveembed.structure.direction import Modality
 from adaptiveembed.structure.progress import Progress, silent
+from adaptiveembed.training.loop import CHECKPOINTS
 
 RECIPE, RECORD, MODEL = "recipe.toml", "run.json", "model"
 STAGE_ONE, STAGE_TWO = "stage-one", "stage-two"
@@ -66,8 +66,7 @@ def fit(  # noqa: PLR0913 - what from, how, where to, and who is told
         folders: Where the datasets lie, to be found again by the run.
     """
     rows = training_rows(data.pairs, recipe.splits)
-    if recipe.method is Method.ADAPTIVE:
-        require_bank(rows, recipe)
+    require_enough(rows, recipe)
     begin_run(data, recipe, folder, folders)
     if is_model(folder / MODEL):
         return folder / MODEL
@@ -112,13 +111,15 @@ def model_folder(run: Path) -> Path:
         return run / MODEL
     if (run / RECIPE).exists():
         raise ModelFormatError(
-            f"the run in {run} is not finished; go on with it by: adaptiveembed train --resume"
+            f"the run in {run} is not finished; go on with it by the command that began it, with "
+            f"--resume"
         )
     raise ModelFormatError(f"{run} holds neither a run nor a model; correct the path")
 
 
 def run_datasets(run: Path) -> list[Path]:
     """The dataset folders that a run was trained on."""
+    model_folder(run)
     folders = _read_record(run).get("folders")
     if not folders:
         raise ModelFormatError(
@@ -127,32 +128,25 @@ def run_datasets(run: Path) -> list[Path]:
     return [Path(folder) for folder in folders]
 
 
-def require_bank(rows: TrainingRows, recipe: Recipe) -> None:
-    """Refuse, before anything is trained, a bank from which the feedback cannot be taken."""
-    settings = recipe.allocation
-    held = len(rows.representation)
-    if settings.bank.sampling is not BankSampling.ALL:
-        held = min(held, settings.bank.size)
-    partners = np.isin(rows.policy, rows.representation).any()
-    usable = held - int(settings.feedback.leave_partner_out and partners)
-    if settings.feedback.depth > usable:
-        raise TrainingError(
-            f"the feedback needs {settings.feedback.depth} items of the bank and {usable} of its "
-            f"{held} can be used; give more pairs of split {TRAIN!r}, a larger "
-            f"allocation.bank.size, or allocation.feedback.depth={max(1, usable)}"
-        )
+def has_learned(run: Path) -> bool:
+    """Whether anything was learned in a run folder, which another recipe would lose."""
+    return is_model(run / MODEL) or any(run.rglob(f"{CHECKPOINTS}/*"))
 
 
 def begin_run(data: JointPairs, recipe: Recipe, folder: Path, folders: Sequence[Path] = ()) -> None:
-    """Write down what the run is of; a folder of another run, or of anything else, is refused."""
+    """Write down what the run is of; a folder of another run, or of anything else, is refused.
+
+    A run in which nothing was learned yet is no other run: its settings may still be changed.
+    """
     table, datasets = to_table(recipe), {each.name: _content(each) for each in data.datasets}
-    if (folder / RECIPE).exists():
+    if (folder / RECIPE).exists() and has_learned(folder):
         _require_same_run(folder, table, datasets)
         return
     if folder.is_file():
         raise SettingError(f"{folder} is a file; choose a new or an empty folder")
     folder.mkdir(parents=True, exist_ok=True)
-    strange = sorted(each.name for each in folder.iterdir() if each.name != RECORD)
+    own = {RECIPE, RECORD, STAGE_ONE} if (folder / RECORD).exists() else set()
+    strange = sorted(each.name for each in folder.iterdir() if each.name not in own)
     if strange:
         raise SettingError(
             f"{folder} holds something other than a run ({strange[0]}); choose a new or an empty "

@@ -94,16 +94,19 @@ def run(arguments: argparse.Namespace) -> None:
             )
         names[Modality(modality)] = name
     encoders = {each: load_encoder(name, each) for each, name in names.items()}
-    with ShownProgress() as announce:
-        summaries = encode_dataset(
-            manifest,
-            encoders,
-            names,
-            arguments.output,
-            batch_size=arguments.batch_size,
-            strict=arguments.strict,
-            announce=announce,
-        )
+    try:
+        with ShownProgress() as announce:
+            summaries = encode_dataset(
+                manifest,
+                encoders,
+                names,
+                arguments.output,
+                batch_size=arguments.batch_size,
+                strict=arguments.strict,
+                announce=announce,
+            )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("what is encoded is kept, and the same command goes on") from None
     show_summaries(Console(soft_wrap=True), summaries, arguments.output)
 
 

@@ -82,12 +82,15 @@ def run(arguments: argparse.Namespace) -> None:
     rivals = tuple(arguments.against or ["metaembed"])
     study = Study(folder, arguments.recipe, rivals, tuple(arguments.assignments))
     console = Console()
-    with ShownProgress() as announce:
-        corpora = {Path(arguments.corpus).name: Path(arguments.corpus)}
-        if arguments.corpus == SCENES:
-            counts = arguments.training, arguments.queries
-            corpora = scenes_corpora(folder, arguments.medium or MEDIA, *counts, announce)
-        for name, corpus in corpora.items():
-            report = study.of(name, corpus, range(arguments.seeds), announce)
-            console.print(report.table())
+    try:
+        with ShownProgress() as announce:
+            corpora = {Path(arguments.corpus).name: Path(arguments.corpus)}
+            if arguments.corpus == SCENES:
+                counts = arguments.training, arguments.queries
+                corpora = scenes_corpora(folder, arguments.medium or MEDIA, *counts, announce)
+            for name, corpus in corpora.items():
+                report = study.of(name, corpus, range(arguments.seeds), announce)
+                console.print(report.table())
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("what is done is kept, and the same command goes on") from None
     console.print(f"\nTables and ranks are in {folder}.", soft_wrap=True)

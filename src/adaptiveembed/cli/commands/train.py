@@ -80,19 +80,21 @@ def _train(arguments: argparse.Namespace, recipe: Recipe) -> None:
 
     from adaptiveembed.cli.progress import ShownProgress
     from adaptiveembed.errors import SettingError
+    from adaptiveembed.pipeline.cautions import cautions
     from adaptiveembed.pipeline.dataset import common_encoders, open_dataset
-    from adaptiveembed.pipeline.fitting import RECIPE, fit
+    from adaptiveembed.pipeline.fitting import RECIPE, fit, has_learned
+    from adaptiveembed.pipeline.folder import read_config
     from adaptiveembed.pipeline.paired import JointPairs
+    from adaptiveembed.pipeline.saving import read_facts
 
     if not arguments.datasets or arguments.output is None:
         raise SettingError("name at least one DATASET and an --output folder, or use --dry-run")
-    begun = (arguments.output / RECIPE).exists()
-    if begun and not arguments.resume:
+    if has_learned(arguments.output) and not arguments.resume:
         raise SettingError(
             f"{arguments.output} holds a run already; add --resume to go on with it, or choose "
             f"another folder"
         )
-    if arguments.resume and not begun:
+    if arguments.resume and not (arguments.output / RECIPE).exists():
         raise SettingError(f"{arguments.output} holds no run to go on with; leave out --resume")
     datasets = [open_dataset(folder) for folder in arguments.datasets]
     console = Console(stderr=True, soft_wrap=True)
@@ -103,13 +105,18 @@ def _train(arguments: argparse.Namespace, recipe: Recipe) -> None:
                 f"them is not encoded",
                 style="yellow",
             )
-    with ShownProgress() as announce:
-        model = fit(
-            JointPairs(tuple(each.pairs for each in datasets)),
-            recipe,
-            arguments.output,
-            common_encoders(datasets),
-            announce=announce,
-            folders=arguments.datasets,
-        )
+    try:
+        with ShownProgress() as announce:
+            model = fit(
+                JointPairs(tuple(each.pairs for each in datasets)),
+                recipe,
+                arguments.output,
+                common_encoders(datasets),
+                announce=announce,
+                folders=arguments.datasets,
+            )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("the same command goes on with --resume") from None
+    for caution in cautions(read_facts(read_config(model)).figures):
+        console.print(caution, style="yellow")
     print(f"The model is in {model}. Next: adaptiveembed evaluate {arguments.output}")
