@@ -58,6 +58,13 @@ def path(text: str) -> Path:
     return Path(text)
 
 
+def words(text: str) -> str:
+    """A text that says something."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} says nothing; write what is looked for")
+    return text
+
+
 def assignment(text: str) -> str:
     """A text such as key=value."""
     if "=" not in text or text.startswith("="):

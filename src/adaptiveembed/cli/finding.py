@@ -1,5 +1,7 @@
 """What a search found, as it stands in a terminal."""
 
+from pathlib import Path
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -20,20 +22,26 @@ def print_findings(console: Console, findings: Findings, *, explain: bool = Fals
     )
     console.print(heading)
     if explain and findings.explanation is not None:
-        console.print(explained(findings.explanation))
+        console.print(explained(findings.explanation, findings.threshold or 0.0))
     table = plain_table("rank", "score", "id", "matched", "what it is")
     for rank, found in enumerate(findings.found, start=1):
         matched = " ".join(f"{mine}-{theirs}" for mine, theirs in found.matched)
         words = shortened(found.text or "", 120)
-        shown = f"{found.media}\n{words}" if found.media is not None else words
+        shown = f"{near(found.media)}\n{words}" if found.media is not None else words
         table.add_row(str(rank), f"{found.score:.4f}", found.id, matched, shown)
     console.print(table)
 
 
-def explained(explanation: Explanation) -> Text:
-    """Every decision in words."""
-    lines = [_decision(decision) for decision in explanation.decisions]
+def explained(explanation: Explanation, threshold: float) -> Text:
+    """Every decision in words, with the threshold that it was held against."""
+    lines = [_decision(decision, threshold) for decision in explanation.decisions]
     return Text("\n".join(lines) + "\n")
+
+
+def near(path: Path) -> Path:
+    """The path as seen from the current folder, where it lies below that."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def vectors(count: int) -> str:
@@ -54,9 +62,14 @@ def plain_table(*headers: str) -> Table:
     return table
 
 
-def _decision(decision: Decision) -> str:
+def _decision(decision: Decision, threshold: float) -> str:
     odds = ", ".join(f"{target} {share:.0%}" for target, share in decision.expansions.items())
-    went = "stops" if decision.chosen == decision.state else f"goes on to {decision.chosen}"
+    stops = decision.chosen == decision.state
+    went = (
+        f"no expansion is above the threshold of {threshold:.0%}, so it stops"
+        if stops
+        else f"above the threshold of {threshold:.0%}, so it goes on to {decision.chosen}"
+    )
     nearest = ", ".join(
         f"{item} {score:.2f}"
         for item, score in zip(
@@ -66,6 +79,6 @@ def _decision(decision: Decision) -> str:
         )
     )
     return (
-        f"at {decision.state}: stop {decision.stop:.0%}, {odds}; {went} (nearest of the bank: "
-        f"{nearest})"
+        f"at {decision.state}: stop {decision.stop:.0%}, {odds}; {went}\n"
+        f"  nearest of the bank: {nearest}"
     )

@@ -366,5 +366,5 @@ def _side(facts: Any) -> SideFacts:  # noqa: ANN401 - as JSON has it
 def _text_of(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None

@@ -16,8 +16,8 @@ from adaptiveembed.pipeline.representing import embed_pairs
 from adaptiveembed.retrieval.gallery import Gallery
 from adaptiveembed.retrieval.search import search
 from adaptiveembed.similarity.setsim import setsim_assignment
-from adaptiveembed.structure.candidates import activate
-from adaptiveembed.structure.direction import Modality
+from adaptiveembed.structure.candidates import CAES, activate
+from adaptiveembed.structure.direction import Direction, Modality
 from adaptiveembed.structure.progress import Progress, silent
 from adaptiveembed.structure.selection import Selection
 
@@ -43,6 +43,43 @@ class Findings:
     found: tuple[Found, ...]
     explanation: Explanation | None
     """How the policy came to the selection; none where the selection was given."""
+    threshold: float | None
+    """What an expansion's probability had to exceed; none where the selection was given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A query that is encoded and has its selection."""
+
+    query: str
+    direction: Direction
+    caes: CAES
+    explanation: Explanation | None
+    threshold: float | None
+
+    @property
+    def selection(self) -> Selection:
+        (selection,) = self.caes.selections
+        return selection
+
+
+def ask(
+    model: AdaptiveEmbed,
+    query: MediaLike,
+    *,
+    selection: str | None = None,
+    capacity: int | None = None,
+    threshold: float | None = None,
+) -> Asked:
+    """One query of a model, with the selection of its policy or the one that is given."""
+    caes = model.encode_query(query, selection=selection, capacity=capacity, threshold=threshold)
+    modality = model.modality_of(query)
+    direction = next(one for one in model.directions if one.source is modality)
+    if selection is not None or capacity is not None:
+        return Asked(str(query), direction, caes, None, None)
+    (explained,) = model.explain(query, threshold=threshold)
+    used = model.thresholds[direction] if threshold is None else threshold
+    return Asked(str(query), direction, caes, explained, used)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,25 +112,22 @@ class Searcher:
         threshold: float | None = None,
     ) -> Findings:
         """The k items of the other modality most similar to one query."""
-        asked = self.model.encode_query(
-            query, selection=selection, capacity=capacity, threshold=threshold
-        )
-        (chosen,) = asked.selections
-        modality = self.model.modality_of(query)
-        direction = next(one for one in self.model.directions if one.source is modality)
-        gallery = self.galleries[direction.target]
-        (ranking,) = search(gallery, asked, k)
+        asked = ask(self.model, query, selection=selection, capacity=capacity, threshold=threshold)
+        return self.answer(asked, k)
+
+    def answer(self, asked: Asked, k: int) -> Findings:
+        """The k items of the other modality most similar to what was asked."""
+        chosen = asked.selection
+        gallery = self.galleries[asked.direction.target]
+        (ranking,) = search(gallery, asked.caes, k)
         items = activate(gallery.candidates(gallery.indices_of(ranking.ids)), chosen)
-        own = activate(asked.candidates, chosen).expand(len(items), -1, -1)
+        own = activate(asked.caes.candidates, chosen).expand(len(items), -1, -1)
         columns = setsim_assignment(own, items)
-        explained = None
-        if selection is None and capacity is None:
-            (explained,) = self.model.explain(query, threshold=threshold)
         found = tuple(
             self._found(hit.id, hit.score, chosen, column)
             for hit, column in zip(ranking, columns, strict=True)
         )
-        return Findings(str(query), chosen, found, explained)
+        return Findings(asked.query, chosen, found, asked.explanation, asked.threshold)
 
     def _found(self, item: str, score: float, selection: Selection, columns: torch.Tensor) -> Found:
         row = int(self.dataset.pairs.rows_of([item])[0])

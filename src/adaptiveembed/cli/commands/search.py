@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from adaptiveembed.cli.arguments import add_command, path, share, whole_number
+from adaptiveembed.cli.arguments import add_command, path, share, whole_number, words
 
 NAME = "search"
 
@@ -33,7 +33,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         examples=EXAMPLES,
     )
     parser.add_argument("run", type=path, metavar="RUN", help="a run or model folder")
-    parser.add_argument("texts", nargs="*", metavar="TEXT", help="queries in words")
+    parser.add_argument("texts", type=words, nargs="*", metavar="TEXT", help="queries in words")
     parser.add_argument(
         "--file",
         type=path,
@@ -69,23 +69,25 @@ def run(arguments: argparse.Namespace) -> None:
     from adaptiveembed.cli.finding import print_findings
     from adaptiveembed.cli.progress import ShownProgress
     from adaptiveembed.errors import SettingError
-    from adaptiveembed.pipeline.dataset import open_dataset
+    from adaptiveembed.pipeline.dataset import open_dataset, require_encoders
     from adaptiveembed.pipeline.fitting import model_folder, run_datasets
     from adaptiveembed.pipeline.model import AdaptiveEmbed
-    from adaptiveembed.pipeline.searching import Searcher
+    from adaptiveembed.pipeline.searching import Searcher, ask
 
     if not arguments.texts and not arguments.file:
         raise SettingError("there is no query; give a text in quotes, or --file FILE")
     model = AdaptiveEmbed.from_pretrained(model_folder(arguments.run))
     dataset = open_dataset(arguments.data or run_datasets(arguments.run)[0])
-    with ShownProgress() as announce:
-        searcher = Searcher.over(model, dataset, announce("embedding the gallery"))
+    require_encoders(dataset, model.facts.encoders)
     chosen = {
         "selection": arguments.selection,
         "capacity": arguments.capacity,
         "threshold": arguments.threshold,
     }
+    # what cannot be asked is told before the long work
+    asked = [ask(model, query, **chosen) for query in (*arguments.texts, *arguments.file)]
+    with ShownProgress() as announce:
+        searcher = Searcher.over(model, dataset, announce("embedding the gallery"))
     console = Console()
-    for query in (*arguments.texts, *arguments.file):
-        found = searcher.search(query, arguments.k, **chosen)
-        print_findings(console, found, explain=arguments.explain)
+    for one in asked:
+        print_findings(console, searcher.answer(one, arguments.k), explain=arguments.explain)
