@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from adaptiveembed.data.feature_index import INDEX
+from adaptiveembed.cli.counts import pair_counts, split_counts
+from adaptiveembed.data.feature_index import INDEX, StoredStates
 from adaptiveembed.data.features import FeatureStore
 from adaptiveembed.data.pairs import read_manifest
 from adaptiveembed.errors import SettingError
@@ -23,11 +24,13 @@ MANIFESTS = {".jsonl", ".csv", ".parquet"}
 
 def described(path: Path, *, check: bool) -> Iterator[str]:
     """Lines about what lies there; with ``check``, everything is compared with its checksums."""
+    if not path.exists():
+        raise SettingError(f"there is no file or folder {path}; correct the path")
     if path.suffix == ".toml":
         yield from explained_recipe(read_recipe(str(path))).splitlines()
     elif path.suffix in MANIFESTS:
         manifest = read_manifest(path, needed=None)
-        yield f"manifest: {len(manifest):,} pairs, splits {', '.join(manifest.splits) or 'none'}"
+        yield f"manifest: {len(manifest):,} pairs ({split_counts(manifest)})"
     elif is_model(path):
         yield from _model(path, check=check)
     elif (path / fitting.RECIPE).exists():
@@ -48,8 +51,8 @@ def _model(path: Path, *, check: bool) -> Iterator[str]:
     facts = read_facts(config)
     yield f"model: {facts.recipe.name}, {facts.direction}, by adaptiveembed {config['library']}"
     for modality, encoder in facts.encoders.items():
-        yield f"  {modality}: {encoder.name}, width {config['widths'][modality]}, fingerprint "
-        yield f"    {encoder.fingerprint}"
+        yield f"  {modality}: {encoder.name}, width {config['widths'][modality]}"
+        yield f"    fingerprint {encoder.fingerprint}"
     for name, count in facts.counts.items():
         yield f"  {count:,} pairs for {name}"
     for name, value in facts.figures.items():
@@ -73,23 +76,24 @@ def _run(path: Path, *, check: bool) -> Iterator[str]:
     if is_model(path / fitting.MODEL):
         yield from (f"  {line}" for line in _model(path / fitting.MODEL, check=check))
     else:
-        yield "  not finished; go on by: adaptiveembed train --resume"
+        yield "  not finished; the command that began it goes on with --resume"
 
 
 def _dataset(path: Path, *, check: bool) -> Iterator[str]:
     found = dataset.open_dataset(path)
-    pairs = found.pairs
-    yield f"dataset: {pairs!r}"
+    yield f"dataset: {pair_counts(found.pairs)}"
     for modality, encoder in found.encoders.items():
-        yield f"  {modality}: {encoder.name}, fingerprint {encoder.fingerprint}"
-        yield from (f"  {line}" for line in _store(path / modality, check=check))
+        yield f"  {modality}: {encoder.name}"
+        yield f"    fingerprint {encoder.fingerprint}"
+        yield from (f"    {line}" for line in _store(path / modality, check=check))
     if found.left_out:
-        yield f"  {len(found.left_out)} pairs have only one side encoded and are left out"
+        yield f"  {len(found.left_out)} pairs are left out, because a side of them is not encoded"
 
 
 def _store(path: Path, *, check: bool) -> Iterator[str]:
     store = FeatureStore.open(path)
-    yield f"features: {store!r}"
+    states = "with" if store.states is StoredStates.ALL else "without"
+    yield f"features: {len(store):,} items, width {store.width}, {states} hidden states"
     if check:
         store.verify()
         yield "  every byte is as it was written"

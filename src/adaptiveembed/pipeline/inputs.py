@@ -73,6 +73,16 @@ _WANTED = (
 )
 
 
+def known_modality(name: str) -> Modality:
+    """The modality of this name."""
+    try:
+        return Modality(name)
+    except ValueError:
+        raise SettingError(
+            f"there is no modality {name!r}; choose one of {', '.join(Modality)}"
+        ) from None
+
+
 def common_modality(items: Sequence[object]) -> Modality:
     """The one modality of all items."""
     found = list(dict.fromkeys(map(_modality, items)))

@@ -30,6 +30,7 @@ from adaptiveembed.pipeline.inputs import (
     as_items,
     common_modality,
     encoded_in_batches,
+    known_modality,
 )
 from adaptiveembed.pipeline.recipe import Recipe
 from adaptiveembed.representation.embedder import PairEmbedder
@@ -268,7 +269,7 @@ class AdaptiveEmbed:
     def _direction(self, inputs: Items, modality: Modality | str | None) -> Direction:
         """The direction in which items of this kind ask."""
         if modality is not None:
-            found = Modality(modality)
+            found = known_modality(modality)
         elif isinstance(inputs, EncodedMedia):
             raise SettingError("encoded media do not say of what; give modality=")
         else:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from adaptiveembed.cli.arguments import LARGEST_SEED, add_command, named_path, path, whole_number
-
-if TYPE_CHECKING:
-    from adaptiveembed.structure.direction import Modality
 
 NAME = "data"
 MEDIA = ("image", "video", "audio")
@@ -87,6 +83,7 @@ def _scenes(arguments: argparse.Namespace) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
+    from adaptiveembed.cli.counts import split_counts
     from adaptiveembed.data.pairs import missing_media, read_manifest
     from adaptiveembed.errors import ManifestError
 
@@ -100,14 +97,16 @@ def _check(arguments: argparse.Namespace) -> None:
         )
     if manifest.has_identical_texts():
         raise ManifestError("all texts are the same, and nothing can be learned from them")
-    splits = ", ".join(f"{len(manifest.split(name)):,} {name}" for name in manifest.splits)
-    print(f"{arguments.manifest}: {len(manifest):,} pairs ({splits or 'no splits'}), all in order")
+    splits = split_counts(manifest)
+    print(f"{arguments.manifest}: {len(manifest):,} pairs ({splits}), all in order")
 
 
 def _import(arguments: argparse.Namespace) -> None:
+    from adaptiveembed.cli.counts import pair_counts
     from adaptiveembed.cli.progress import ShownProgress
     from adaptiveembed.data.pairs import read_manifest
     from adaptiveembed.pipeline.dataset import import_dataset
+    from adaptiveembed.pipeline.inputs import known_modality
 
     manifest = None
     if arguments.pairs is not None:
@@ -115,29 +114,23 @@ def _import(arguments: argparse.Namespace) -> None:
     files = {known_modality(name): file for name, file in arguments.files}
     with ShownProgress() as announce:
         dataset = import_dataset(files, arguments.folder, manifest, announce)
-    print(f"{dataset.pairs!r} is in {arguments.folder}")
+    folder = arguments.folder
+    print(f"The dataset is in {folder}: {pair_counts(dataset.pairs)}.")
+    if dataset.left_out:
+        print(
+            f"{len(dataset.left_out):,} listed pairs are left out, without features of both sides"
+        )
+    print(f"Next: adaptiveembed train {folder} --output RUN")
 
 
 def _export(arguments: argparse.Namespace) -> None:
     from adaptiveembed.cli.progress import ShownProgress
     from adaptiveembed.data.feature_exchange import export_features
     from adaptiveembed.data.features import FeatureStore
+    from adaptiveembed.pipeline.inputs import known_modality
 
     modality = known_modality(arguments.modality)
     store = FeatureStore.open(arguments.folder / modality)
     with ShownProgress() as announce:
         export_features(store, arguments.file, announce(f"exporting {modality}"))
     print(f"{len(store):,} items are in {arguments.file}")
-
-
-def known_modality(name: str) -> Modality:
-    """The modality of this name."""
-    from adaptiveembed.errors import SettingError
-    from adaptiveembed.structure.direction import Modality
-
-    try:
-        return Modality(name)
-    except ValueError:
-        raise SettingError(
-            f"there is no modality {name!r}; it is one of {', '.join(Modality)}"
-        ) from None
