@@ -34,12 +34,14 @@ def feature_batches() -> Iterator[Result]:
             "padded halves": {"read, halves": over_batches(lambda x: store.read(x, torch.float16))},
             "padded float32": {"read": over_batches(store.read)},
         }
-        halves, floats = copies(store), padded_copies(Path(folder) / "padded.f32")
+        halves = copies(store)
+        floats, there = padded_copies(Path(folder) / "padded.f32")
         # padded batches hold 1.8 times what is stored, and twice that in float32
         for kind, name, peers, goal in (
             ("ragged halves", "them", halves, GOAL),
             ("padded halves", "ragged halves", halves, "report"),
             ("padded float32", "them", floats, GOAL),
+            ("padded float32", "them into memory that is there", there, "report"),
             ("padded float32", "ragged halves", halves, "report"),
         ):
             seconds = interleaved(ours[kind] | peers, ROUNDS)
@@ -91,14 +93,24 @@ def copies(store: FeatureStore) -> Contenders:
     }
 
 
-def padded_copies(path: Path) -> Contenders:
-    """As many padded float32 states copied by NumPy from a file that holds them so."""
+def padded_copies(path: Path) -> tuple[Contenders, Contenders]:
+    """As many padded float32 states copied by NumPy from a file that holds them so.
+
+    The second is given memory to copy into, as `read` takes up that of batches that are gone.
+    """
     shape = (PADDED_ITEMS, MOST, WIDTH)
     np.memmap(path, np.float32, "w+", shape=shape)[:] = 1
     padded = np.memmap(path, np.float32, "r", shape=shape)
-    return {
+    space = np.empty((BATCH, MOST, WIDTH), np.float32)
+
+    def into_space(places: np.ndarray) -> np.ndarray:
+        # with mode="raise" NumPy would copy into other memory first
+        return padded.take(places % PADDED_ITEMS, axis=0, out=space, mode="clip")
+
+    fresh: Contenders = {
         "memmap[items]": over_batches(lambda places: padded[places % PADDED_ITEMS]),
         "memmap.take(items)": over_batches(
             lambda places: padded.take(places % PADDED_ITEMS, axis=0)
         ),
     }
+    return fresh, {"memmap.take(items, out)": over_batches(into_space)}
