@@ -19,6 +19,9 @@ LABEL_GAP = 12.5
 """Least distance of two names in a column, so that both can be read."""
 MEASURE = "mAP"
 
+Number = float | int
+"""A value or a place; those that are drawn are whole numbers as often as not."""
+
 STYLE = """\
 .chart { font: 13px system-ui, sans-serif; color: #1d2430; --ours: #c2410c; --oracle: #1d4ed8;
   --rival: #0f766e; --fixed: #64748b; --page: #ffffff }
@@ -131,14 +134,14 @@ def capacity_curve(points: Sequence[Point], title: str = "What capacity buys") -
 class _Scale:
     """Where values stand in the picture."""
 
-    across: tuple[float, float]
-    up: tuple[float, float]
+    across: tuple[Number, Number]
+    up: tuple[Number, Number]
 
-    def x(self, value: float) -> float:
+    def x(self, value: Number) -> float:
         first, last = self.across
         return LEFT + (value - first) / (last - first) * (WIDTH - LEFT - RIGHT)
 
-    def y(self, value: float) -> float:
+    def y(self, value: Number) -> float:
         first, last = self.up
         return HEIGHT - BOTTOM - (value - first) / (last - first) * (HEIGHT - TOP - BOTTOM)
 
@@ -177,7 +180,7 @@ def _frame(scale: _Scale, across: str, up: str) -> Iterator[str]:
     yield _text(16, middle, up, anchor="middle", more=turned)
 
 
-def _tick(scale: _Scale, value: float, name: str) -> str:
+def _tick(scale: _Scale, value: Number, name: str) -> str:
     x, y = scale.x(value), HEIGHT - BOTTOM
     return _line(x, y, x, y + 5, "axis") + _text(x, y + 20, name, anchor="middle")
 
@@ -231,9 +234,9 @@ def _named_dots(scale: _Scale, points: Sequence[Point]) -> Iterator[str]:
             yield _text(x + 15, place + 4, one.name, "small")
 
 
-def spread_out(heights: Sequence[float], gap: float, lowest: float) -> list[float]:
+def spread_out(heights: Sequence[float], gap: float, lowest: Number) -> list[Number]:
     """The heights, from the lowest up (y falls), moved as little upwards as leaves them a gap."""
-    places: list[float] = []
+    places: list[Number] = []
     for y in heights:
         places.append(min(y, places[-1] - gap if places else lowest))
     return places
@@ -249,7 +252,7 @@ def _mark(scale: _Scale, point: Point) -> str:
     return _shape(point.kind, x, y) + name
 
 
-def _shape(kind: Kind, x: float, y: float) -> str:
+def _shape(kind: Kind, x: Number, y: Number) -> str:
     """Circle, diamond, star-like cross or square: told apart without colour."""
     if kind is Kind.ADAPTIVE:
         corners = f"{x:.1f},{y - 9:.1f} {x + 9:.1f},{y:.1f} {x:.1f},{y + 9:.1f} {x - 9:.1f},{y:.1f}"
@@ -285,25 +288,25 @@ def _rounded_up(series: Sequence[tuple[Kind, Mapping[int, float]]]) -> float:
     return min(100.0, 10.0 * ceil(10 * highest)) + 4
 
 
-def _rounded_range(low: float, high: float) -> tuple[float, float]:
+def _rounded_range(low: float, high: float) -> tuple[Number, Number]:
     """Round values around those that are drawn, with room above for names."""
     room = max(high - low, 1.0)
     return max(0.0, floor(low - 0.08 * room)), ceil(high + 0.12 * room)
 
 
-def _round_values(low: float, high: float) -> list[float]:
+def _round_values(low: Number, high: Number) -> list[Number]:
     """Five values or so between two ends, at a step that people count in."""
     step = next(one for one in (0.5, 1, 2, 5, 10, 20, 50) if (high - low) / one <= 7)
     first = ceil(low / step)
     return [step * place for place in range(first, floor(high / step) + 1)]
 
 
-def _line(x: float, y: float, to_x: float, to_y: float, style: str) -> str:
+def _line(x: Number, y: Number, to_x: Number, to_y: Number, style: str) -> str:
     return f'<line class="{style}" x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}"/>'
 
 
 def _text(  # noqa: PLR0913 - where, what, and how
-    x: float, y: float, words: str, style: str = "", *, anchor: str = "start", more: str = ""
+    x: Number, y: Number, words: str, style: str = "", *, anchor: str = "start", more: str = ""
 ) -> str:
     kind = f' class="{style}"' if style else ""
     return (
