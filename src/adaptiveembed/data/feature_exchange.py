@@ -62,6 +62,9 @@ def import_features(
             _import(content, ids, partial, made_by, progress)
             partial.chmod(0o755)
             partial.rename(folder)
+        except NotFiniteError as error:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise NotFiniteError(f"{file}: {error}") from error
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise

@@ -121,6 +121,7 @@ def encode_dataset(  # noqa: PLR0913 - what, by what, where to, and how
         announce: Told what begins.
     """
     _require_both_sides(manifest)
+    require_different_texts(manifest)
     with_splits(manifest)
     sides = [
         SideFacts(modality, encoder_facts(names[modality], encoder))
@@ -287,6 +288,15 @@ def _require_both_sides(manifest: Manifest) -> None:
             raise ManifestError(
                 f"pair {pair.id!r} of {manifest!r} has no {side}; give every pair both sides"
             )
+
+
+def require_different_texts(manifest: Manifest) -> None:
+    """Refuse pairs from whose texts nothing can be learned."""
+    if manifest.has_identical_texts():
+        raise ManifestError(
+            f"all {len(manifest):,} texts are {manifest[0].text!r:.60}, and nothing can be learned "
+            f"from them; give each medium a text of its own"
+        )
 
 
 def medium_of(manifest: Manifest) -> Modality:

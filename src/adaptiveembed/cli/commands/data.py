@@ -86,6 +86,7 @@ def _check(arguments: argparse.Namespace) -> None:
     from adaptiveembed.cli.counts import split_counts
     from adaptiveembed.data.pairs import missing_media, read_manifest
     from adaptiveembed.errors import ManifestError
+    from adaptiveembed.pipeline.dataset import require_different_texts
 
     manifest = read_manifest(arguments.manifest)
     missing = missing_media(manifest)
@@ -93,10 +94,10 @@ def _check(arguments: argparse.Namespace) -> None:
         shown = "\n".join(f"  {pair.id}: {pair.media}" for pair in missing[:20])
         more = f"\n  and {len(missing) - 20} more" if len(missing) > 20 else ""
         raise ManifestError(
-            f"{len(missing)} media are not where they were looked for:\n{shown}{more}"
+            f"{len(missing)} media are not where they were looked for; correct their paths, which "
+            f"are relative to the manifest:\n{shown}{more}"
         )
-    if manifest.has_identical_texts():
-        raise ManifestError("all texts are the same, and nothing can be learned from them")
+    require_different_texts(manifest)
     splits = split_counts(manifest)
     print(f"{arguments.manifest}: {len(manifest):,} pairs ({splits}), all in order")
 
