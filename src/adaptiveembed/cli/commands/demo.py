@@ -26,12 +26,13 @@ TYPED_QUERY = (
 
 ABOUT = """\
 Shows the whole way on made-up scenes, each a picture and what somebody says of
-it: encodes them, trains candidates and a policy, trains MetaEmbed as a baseline,
-evaluates both directions, writes a report, and searches by a text and a picture.
+it: encodes them, trains candidates and a policy, trains MetaEmbed as a
+baseline, evaluates both directions, writes a report, and searches by a text and
+a picture.
 
-Nothing is downloaded. It takes about five minutes on two cores and 3 GB. What is
-done is kept: the same command goes on after Ctrl-C, and when all is done it only
-searches again.
+Nothing is downloaded. It takes about five minutes on two cores and 3 GB. What
+is done is kept: the same command goes on after Ctrl-C, and when all is done it
+only searches again.
 """
 
 EXAMPLES = """\

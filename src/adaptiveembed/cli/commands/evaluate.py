@@ -9,8 +9,8 @@ from adaptiveembed.cli.arguments import add_command, path
 NAME = "evaluate"
 
 ABOUT = """\
-Evaluates runs on the queries of a dataset, in both directions: every pair of the
-dataset is in the gallery, and each query should find its own pair.
+Evaluates runs on the queries of a dataset, in both directions: every pair of
+the dataset is in the gallery, and each query should find its own pair.
 
 For AdaptiveEmbed the table has every selection that its policy can reach, fixed
 for all queries; the best of all fixed ones; the policy's own; and the oracle,
@@ -20,9 +20,11 @@ the policy beats each fixed selection.
 """
 
 EXAMPLES = """\
-  adaptiveembed evaluate runs/mine --data features
-  adaptiveembed evaluate runs/mine runs/metaembed --data features --output results
-      side by side; also write report.md, report.json, report.html, and ranks
+  adaptiveembed evaluate runs/mine
+      on the dataset that it was trained on; report.html, report.md, report.json
+      and the ranks of every query are written into runs/mine/evaluation
+  adaptiveembed evaluate runs/mine runs/metaembed --data features --output both
+      side by side
 """
 
 

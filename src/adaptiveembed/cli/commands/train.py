@@ -28,7 +28,8 @@ EXAMPLES = """\
   adaptiveembed train features --output runs/mine
   adaptiveembed train features --output runs/mine --resume
   adaptiveembed train features --output runs/small \\
-      --set representation.embedder.dim=128 --set representation.training.epochs=5
+      --set representation.embedder.dim=128 \\
+      --set representation.training.epochs=5
   adaptiveembed train features --recipe paper --dry-run
       print every setting, with what it means, and train nothing
 """
