@@ -1,104 +1,89 @@
-"""The demo shows report, analysis and searches, and writes what it showed."""
+"""The demo goes the whole way, is kept, goes on, and writes over nothing."""
 
 import json
+import shutil
 
 import pytest
+from PIL import Image
 
-from adaptiveembed.cli import main, program
+from adaptiveembed.cli import main
 from adaptiveembed.evaluation.report import TIE_RULE
+from adaptiveembed.pipeline import demo as demos
+from tests.pipeline.tiny import SET
 
-SMALL = ["demo", "--items", "60", "--seed", "3"]
-
-
-@pytest.fixture(autouse=True)
-def _narrow(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
+SMALL = ["demo", "--items", "200", "--seed", "3", *SET]
 
 
-def shown(capsys, *arguments):
-    assert main([*SMALL, *arguments]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    return out
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A finished demo; only to be read, or gone on with."""
+    folder = tmp_path_factory.mktemp("demo") / "deep" / "[red]results"
+    assert main([*SMALL, "--output", str(folder)]) == 0
+    return folder
 
 
-def columns(file):
-    return [line.split() for line in file.read_text().splitlines()]
+def test_it_leaves_two_runs_a_report_and_a_picture_to_search_with(made):
+    assert {each.name for each in made.iterdir()} == set(demos.MADE)
+    for run in ("adaptive", "metaembed"):
+        assert (made / run / "model" / "config.json").exists()
+    report = json.loads((made / "report.json").read_text())
+    methods = [row["method"] for row in report["rows"]]
+    assert {"fixed 1+0", "adaptive", "oracle of 20", "MetaEmbed 1/1"} <= set(methods)
+    assert (made / "report.html").read_text().startswith("<!doctype html>")
+    with Image.open(made / "query.png") as picture:
+        assert picture.width > 0
 
 
-def test_it_compares_fixed_selections_with_the_best_one_and_the_oracle(capsys):
-    out = shown(capsys)
-    for method in ("fixed 1+0", "fixed 4+4", "best of 20", "oracle of 20"):
-        assert method in out
-    assert "query" in out
-    assert "compared" in out
-    assert "stored" in out
-    assert " ".join(TIE_RULE.split()) in " ".join(out.split())
+def test_a_finished_demo_only_shows_and_searches_again(call, made):
+    before = {path: path.read_bytes() for path in made.rglob("*") if path.is_file()}
+    done = call(*SMALL, "--output", made)
+    assert done.status == 0
+    for told in ("fixed 1+0", "adaptive", "oracle of 20", "MetaEmbed 1/1", "g0-g0", "nearest of"):
+        assert told in done.out
+    assert " ".join(TIE_RULE.split()) in " ".join(done.out.split())
+    assert "Stage I" not in done.err
+    assert {path: path.read_bytes() for path in made.rglob("*") if path.is_file()} == before
 
 
-def test_searches_name_items_scores_and_the_positions_that_matched(capsys):
-    out = shown(capsys)
-    assert "Search text→image: query item-" in out
-    assert "g0-g0" in out
-    assert "the answer" in out
+def test_away_from_a_terminal_the_output_is_plain_and_fits(call, made):
+    done = call(*SMALL, "--output", made)
+    told = done.out.split("The report, with figures")[0]
+    assert "\x1b" not in done.out + done.err
+    assert "\r" not in done.out + done.err
+    assert max(map(len, told.splitlines())) <= 80
+    assert f"adaptiveembed search {made / 'adaptive'} " in done.out
 
 
-def test_away_from_a_terminal_the_output_is_plain_and_fits(capsys):
-    out = shown(capsys)
-    assert "\x1b" not in out
-    assert "\r" not in out
-    assert max(map(len, out.splitlines())) <= 80
+def test_its_last_words_are_commands_that_work(call, made):
+    line = call(*SMALL, "--output", made).out.splitlines()[-1]
+    assert line.split()[:2] == ["adaptiveembed", "search"]
+    done = call(*line.split()[1:])
+    assert done.status == 0
+    assert "rank" in done.out
 
 
-def test_a_narrow_terminal_folds_and_cuts_nothing(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "50")
-    out = shown(capsys)
-    assert max(map(len, out.splitlines())) <= 50
-    assert "…" not in out
+@pytest.mark.parametrize("changed", [["--items", "201"], ["--seed", "4"], ["--set", "seed=1"]])
+def test_another_demo_is_refused_in_its_folder(call, made, changed):
+    kept = (made / "demo.json").read_bytes()
+    assert "holds a demo of other" in call(*SMALL, *changed, "--output", made).error
+    assert (made / "demo.json").read_bytes() == kept
 
 
-def test_equal_seeds_show_the_same_and_another_seed_does_not(capsys):
-    assert shown(capsys) == shown(capsys)
-    assert shown(capsys) != shown(capsys, "--seed", "4")
-
-
-def test_the_largest_seed_works(capsys):
-    assert "oracle of 20" in shown(capsys, "--seed", str(program.LARGEST_SEED))
-
-
-def test_output_holds_the_report_and_a_run_and_judgements_for_each_direction(capsys, tmp_path):
-    folder = tmp_path / "deep" / "[red]results"
-    out = shown(capsys, "--output", str(folder))
-    assert f"are in {folder}.\n" in out
-    report = json.loads((folder / "report.json").read_text())
-    assert [row["method"] for row in report["rows"]][-1] == "oracle of 20"
-    assert (folder / "report.md").read_text().startswith("# Synthetic pairs")
-    for stem in ("text-image", "image-text"):
-        for name in (f"{stem}.qrels", f"{stem}.best-fixed.run", f"{stem}.oracle.run"):
-            assert len((folder / name).read_text().splitlines()) >= 20
-
-
-def test_the_written_run_has_the_reciprocal_ranks_of_the_report(capsys, tmp_path):
-    shown(capsys, "--output", str(tmp_path))
-    answers = dict(line[::2] for line in columns(tmp_path / "text-image.qrels"))
-    ranks = {
-        query: int(rank)
-        for query, _, item, rank, *_ in columns(tmp_path / "text-image.oracle.run")
-        if answers[query] == item
-    }
-    report = json.loads((tmp_path / "report.json").read_text())
-    expected = report["rows"][-1]["measures"]["text→image"]["MRR"]
-    assert sum(1 / rank for rank in ranks.values()) / len(answers) == pytest.approx(expected)
-
-
-def test_an_output_that_is_no_empty_folder_fails_before_the_work(capsys, tmp_path):
-    kept = tmp_path / "report.json"
+def test_an_output_that_holds_anything_else_fails_before_the_work(call, tmp_path):
+    kept = tmp_path / "thesis.txt"
     kept.write_text("kept")
     for given, problem in (
         (kept, f"{kept} is a file; give a new or an empty folder"),
-        (tmp_path, f"folder {tmp_path} is not empty; give a new or an empty one"),
+        (tmp_path, f"folder {tmp_path} holds something else; give a new or an empty one"),
     ):
-        assert main([*SMALL, "--output", str(given)]) == 1
-        assert capsys.readouterr() == ("", f"adaptiveembed: error: {problem}\n")
+        for more in ([], ["--fresh"]):
+            assert call(*SMALL, "--output", given, *more).error == problem
     assert kept.read_text() == "kept"
     assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_fresh_removes_what_a_demo_wrote_and_nothing_else(made, tmp_path):
+    folder = shutil.copytree(made, tmp_path / "demo")
+    (folder / "notes.txt").write_text("kept")
+    demos.remove_demo(folder)
+    assert [each.name for each in folder.iterdir()] == ["notes.txt"]

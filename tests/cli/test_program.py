@@ -3,26 +3,36 @@
 import re
 import subprocess
 import sys
-from contextlib import suppress
+import time
 
 import pytest
 
 import adaptiveembed
-from adaptiveembed.cli import main, program
+from adaptiveembed.cli import main
+from adaptiveembed.cli.commands import data, demo
+from adaptiveembed.cli.program import COMMANDS
 from adaptiveembed.errors import SettingError
 
 HEAVY = {"torch", "numpy", "rich", "jaxtyping"}
+NAMES = [command.NAME for command in COMMANDS]
+ACTIONS = ("scenes", "check", "import", "export")
 
 
 def test_help_and_version_import_nothing_heavy():
     code = (
         "import sys\n"
         "from adaptiveembed.cli import main\n"
-        "try: main([sys.argv[1]])\n"
+        "try: main(sys.argv[1:])\n"
         f"except SystemExit: sys.exit(' '.join({HEAVY} & set(sys.modules)) or 0)"
     )
-    for argument in ("--help", "--version"):
-        subprocess.run([sys.executable, "-c", code, argument], check=True, capture_output=True)
+    for arguments in (["--help"], ["--version"], ["train", "--help"]):
+        subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
+
+
+def test_help_takes_less_than_a_second_of_work():
+    before = time.process_time()
+    main([])
+    assert time.process_time() - before < 1
 
 
 def test_it_runs_as_a_module():
@@ -32,53 +42,76 @@ def test_it_runs_as_a_module():
     assert done.stdout.decode().strip() == f"adaptiveembed {adaptiveembed.__version__}"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["demo", "--help"], []])
-def test_help_explains_and_gives_examples_within_eighty_columns(capsys, monkeypatch, arguments):
-    monkeypatch.setenv("COLUMNS", "80")
-    with suppress(SystemExit):
-        main(arguments)
-    text = capsys.readouterr().out
-    assert re.search(r"examples?:\n  adaptiveembed demo", text)
-    assert max(map(len, text.splitlines())) <= 80
+@pytest.mark.parametrize(
+    "arguments", [["--help"], [], *([name, "--help"] for name in NAMES)], ids="-".join
+)
+def test_help_explains_and_gives_examples_within_eighty_columns(call, arguments):
+    done = call(*arguments)
+    assert done.status == 0
+    assert re.search(r"examples?:\n  adaptiveembed \w+", done.out)
+    assert max(map(len, done.out.splitlines())) <= 80
 
 
-def test_every_command_has_an_example(capsys):
-    main([])
-    text = capsys.readouterr().out
+@pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
+def test_every_option_is_in_the_help_of_its_command(call, command):
+    told = call(command.NAME, "--help").out
+    assert command.ABOUT.strip() in told
+    assert command.EXAMPLES.rstrip() in told
+    options = told.split("examples:")[0]
+    if command is data:
+        options = "".join(call("data", action, "--help").out for action in ACTIONS)
+    for option in re.findall(r"--[a-z-]+", command.EXAMPLES):
+        assert option in options
+
+
+def test_every_command_has_an_example(call):
+    text = call().out
     commands = re.findall(r"^    (\w+)  ", text.split("commands:")[1], flags=re.MULTILINE)
-    assert commands == ["demo"]
+    assert commands == NAMES
     for command in commands:
         assert f"\n  adaptiveembed {command}" in text
 
 
+BOUNDS = [
+    *(
+        ("demo", "--items", given, "200 to 100000")
+        for given in ("199", "-5", "many", "3.5", "", "100001", "9" * 5000)
+    ),
+    *(
+        ("demo", "--seed", given, f"0 to {2**63 - 1}")
+        for given in ("-1", "1.0", "x", str(2**63), "9" * 5000)
+    ),
+    ("search", "-k", "0", "1 to 100000"),
+    ("search", "--capacity", "9", "1 to 8"),
+    ("encode", "--batch-size", "0", "1 to 1000000"),
+    ("study", "--seeds", "0", "1 to 100"),
+]
+
+
+@pytest.mark.parametrize(("command", "option", "given", "bounds"), BOUNDS)
+def test_a_number_out_of_bounds_is_refused_by_value(call, command, option, given, bounds):
+    value = [f"{option}={given}"] if option.startswith("--") else [option, given]
+    done = call(command, "somewhere", *value) if command != "demo" else call(command, *value)
+    assert done.status == 2
+    assert f"'{given}' is not a whole number from {bounds}\n" in done.err
+
+
 @pytest.mark.parametrize(
-    ("option", "given", "bounds"),
+    ("arguments", "told"),
     [
-        *(
-            ("--items", given, "30 to 1000000")
-            for given in ("29", "-5", "many", "3.5", "", "1000001", "99999999999", "9" * 5000)
-        ),
-        *(
-            ("--seed", given, f"0 to {2**63 - 1}")
-            for given in ("-1", "1.0", "x", str(2**63), "99999999999999999999", "9" * 5000)
-        ),
+        (["demo", "--output", ""], "'' is no path; write . for the current folder"),
+        (["search", "run", " "], "' ' says nothing; write what is looked for"),
+        (["search", "run", "a", "--threshold", "2"], "'2' is not a number from 0 to 1"),
+        (["train", "features", "--set", "seed"], "'seed' sets nothing; write key=value"),
+        (["encode", "a.csv", "--output", "f", "--encoder", "me"], "'me' sets nothing"),
+        (["data"], "ACTION"),
+        (["dance"], "invalid choice: 'dance'"),
     ],
 )
-def test_a_number_out_of_bounds_is_refused_by_value(capsys, option, given, bounds):
-    with pytest.raises(SystemExit) as leaving:
-        main(["demo", f"{option}={given}"])
-    assert leaving.value.code == 2
-    assert f"'{given}' is not a whole number from {bounds}\n" in capsys.readouterr().err
-
-
-NO_MEMORY = "adaptiveembed: error: not enough memory for so many items; give fewer --items\n"
-
-
-def test_an_output_without_a_name_is_refused(capsys):
-    with pytest.raises(SystemExit) as leaving:
-        main(["demo", "--output", ""])
-    assert leaving.value.code == 2
-    assert "'' is no folder; write . for the current one\n" in capsys.readouterr().err
+def test_a_wrong_command_line_says_what_is_wrong_with_it(call, arguments, told):
+    done = call(*arguments)
+    assert done.status == 2
+    assert told in done.err
 
 
 def failing_with(error):
@@ -88,32 +121,58 @@ def failing_with(error):
     return fail
 
 
+NO_MEMORY = "adaptiveembed: error: not enough memory; use fewer items or smaller batches\n"
+
+
 @pytest.mark.parametrize(
     ("error", "status", "line"),
     [
         (KeyboardInterrupt(), 130, "adaptiveembed: interrupted\n"),
+        (KeyboardInterrupt("go on"), 130, "adaptiveembed: interrupted; go on\n"),
         (SettingError("it is 3; give 4"), 1, "adaptiveembed: error: it is 3; give 4\n"),
         (MemoryError(), 1, NO_MEMORY),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"), 1, NO_MEMORY),
         (OSError(28, "No space left"), 1, "adaptiveembed: error: [Errno 28] No space left\n"),
     ],
 )
-def test_a_failure_is_one_line_and_its_own_status(capsys, monkeypatch, error, status, line):
-    monkeypatch.setattr(program, "_demo", failing_with(error))
-    assert main(["demo"]) == status
-    assert capsys.readouterr().err == line
+def test_a_failure_is_one_line_and_its_own_status(call, monkeypatch, error, status, line):
+    monkeypatch.setattr(demo, "run", failing_with(error))
+    done = call("demo")
+    assert done.status == status
+    assert done.err == line
+
+
+@pytest.mark.parametrize("error", [SettingError("it is 3"), OSError(28, "full"), MemoryError()])
+def test_debug_shows_where_an_error_was_raised(monkeypatch, error):
+    monkeypatch.setattr(demo, "run", failing_with(error))
+    with pytest.raises(type(error)):
+        main(["--debug", "demo"])
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), RuntimeError("shapes do not fit")])
 def test_a_mistake_of_ours_is_not_disguised_as_a_mistake_of_the_user(monkeypatch, error):
-    monkeypatch.setattr(program, "_demo", failing_with(error))
+    monkeypatch.setattr(demo, "run", failing_with(error))
     with pytest.raises(type(error)):
         main(["demo"])
 
 
-def test_torch_is_understood_when_it_has_no_memory(capsys, monkeypatch):
+def test_torch_is_understood_when_it_has_no_memory(call, monkeypatch):
     import torch
 
-    monkeypatch.setattr(program, "_demo", lambda _arguments: torch.empty(1 << 50))
-    assert main(["demo"]) == 1
-    assert capsys.readouterr().err == NO_MEMORY
+    monkeypatch.setattr(demo, "run", lambda _arguments: torch.empty(1 << 50))
+    assert call("demo").err == NO_MEMORY
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    """As in ``adaptiveembed train --recipe paper --dry-run | head -1``."""
+    code = (
+        "import sys, os\n"
+        "from adaptiveembed.cli import main\n"
+        "status = main(['train', '--dry-run'])\n"
+        "os.write(2, str(status).encode())"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b"1"
