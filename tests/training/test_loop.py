@@ -1,11 +1,13 @@
 """The loop validates, keeps the best, tells how it goes, and stops when numbers go wrong."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from adaptiveembed.errors import SettingError, TrainingError
+from adaptiveembed.training import loop, reporting
 from adaptiveembed.training.checkpoints import checkpoints_in, read_checkpoint
 from adaptiveembed.training.optimizer import adamw
 from adaptiveembed.training.order import order
@@ -60,6 +62,20 @@ def test_training_stops_when_patience_is_at_its_end(tmp_path):
     model, summary = train_one(tmp_path, validate=validate, changes={"patience": 2, "epochs": 50})
     assert same_bits(model, seen[0])
     assert (summary.steps, summary.stopped_early, summary.best_step) == (9, True, 3)
+
+
+def test_a_state_is_stored_when_the_last_one_is_old(tmp_path, monkeypatch):
+    clock, stored = [0.0], []
+
+    def ten_seconds_later(done, total, facts=None):
+        clock[0] += 10
+
+    monkeypatch.setattr(reporting, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(
+        loop, "write_checkpoint", lambda checkpoint, _: stored.append(checkpoint.standing.step)
+    )
+    train_one(tmp_path, changes={"checkpoint_seconds": 25.0}, progress=ten_seconds_later)
+    assert stored == [3, 6, 9]
 
 
 def test_another_figure_may_decide(tmp_path):

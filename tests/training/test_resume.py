@@ -74,6 +74,17 @@ def test_killed_and_started_again_it_ends_bit_for_bit_the_same(tmp_path, stage):
     assert (summary.best, summary.loss) == (summary_again.best, summary_again.loss)
 
 
+def test_a_validation_that_draws_draws_the_same_when_it_is_continued(tmp_path):
+    def drawn(model):
+        return {"mAP": float(torch.rand(()))}
+
+    _, summary = train_one(tmp_path / "undisturbed", validate=drawn)
+    with pytest.raises(Killed):
+        train_one(tmp_path / "killed", validate=drawn, progress=killer(5))
+    _, again = train_one(tmp_path / "killed", validate=drawn)
+    assert (again.best, again.best_step) == (summary.best, summary.best_step)
+
+
 def test_no_step_is_logged_twice_or_left_out(tmp_path):
     with pytest.raises(Killed):
         train_one(tmp_path, changes={"checkpoint_steps": 2}, progress=killer(6))

@@ -176,7 +176,6 @@ class _Training:
 
     def _take_step(self, step: int, batch: object) -> Tensor:
         """Loss, norm of the gradient, and how many processes were asked to end."""
-        self._seed(step, self.process.rank)
         self.task.model.zero_grad()
         loss = self.task.backward(batch, step).float()
         told = torch.stack((loss, torch.full_like(loss, self.interruption.wished)))
@@ -188,9 +187,6 @@ class _Training:
         self._update(step, norm)
         self.standing = replace(self.standing, step=step + 1)
         return torch.stack((loss, norm, wished))
-
-    def _seed(self, *purpose: int) -> None:
-        seed_generators(mixed(self.settings.seed, *purpose), self.hardware.device)
 
     def _update(self, step: int, norm: Tensor) -> None:
         settings = self.settings.optimizer
@@ -248,7 +244,8 @@ class _Training:
         figure = self.settings.figure
         figures = {figure: math.nan}
         if self.process.is_first:
-            self._seed(self.standing.step)
+            seed = mixed(self.settings.seed, self.standing.step)
+            seed_generators(seed, self.hardware.device)
             with torch.no_grad():
                 measured = validate(self.task.model.eval())
             self.task.model.train()
