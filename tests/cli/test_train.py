@@ -59,7 +59,7 @@ def test_what_is_set_stands_in_the_dry_run(call):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["--set", "representation.embeder.dim=8"], "did you mean embedder?"),
+        (["--set", "representation.embed.dim=8"], "did you mean embedder?"),
         (["--set", "representation.embedder.dimm=8"], "did you mean dim?"),
         (["--set", "colour=red"], "there is no setting colour; the keys there are name, method"),
         (["--set", "seed=one"], "seed is 'one'; give a whole number"),
