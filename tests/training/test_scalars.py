@@ -3,6 +3,8 @@
 import json
 import math
 
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+
 from adaptiveembed.training.scalars import Scalars, read_scalars
 
 
@@ -41,3 +43,26 @@ def test_tensorboard_finds_an_event_file(tmp_path):
     log.close()
     (events,) = (tmp_path / "tensorboard").glob("events.out.tfevents.*")
     assert b"loss" in events.read_bytes()
+
+
+def test_a_reopened_log_has_tensorboard_forget_the_steps_behind_it(tmp_path):
+    for done in (0, 4):
+        log = Scalars(tmp_path, done)
+        log.write(done + 1, {"loss": 0.5})
+        log.close()
+    files = sorted((tmp_path / "tensorboard").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    forgotten = [
+        event.step
+        for event in events_of(files[-1])
+        if event.session_log.status == SessionLog.START  # from this step on
+    ]
+    assert forgotten == [5]
+
+
+def events_of(path):
+    """Length in 8 bytes, 4 of checksum, the event, 4 of checksum, and so on."""
+    content = path.read_bytes()
+    while content:
+        end = 12 + int.from_bytes(content[:8], "little")
+        yield Event.FromString(content[12:end])
+        content = content[end + 4 :]
