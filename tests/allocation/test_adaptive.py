@@ -27,7 +27,6 @@ from tests.structure.strategies import random_candidates
 DEPTH = 7
 SHOWN = FeedbackSettings(depth=DEPTH)
 every_space = pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
-some_spaces = pytest.mark.parametrize("space", [SPACES["paper"], SPACES["shortcut"]])
 every_kind = pytest.mark.parametrize("kind", PolicyKind)
 
 
@@ -45,7 +44,7 @@ def candidates_of(space=SPACES["paper"], num_items=12):
 
 
 @every_kind
-@some_spaces
+@every_space
 @pytest.mark.parametrize(
     "check",
     [
