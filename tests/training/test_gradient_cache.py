@@ -11,6 +11,7 @@ from adaptiveembed.training.stage_two import _StageTwo
 from tests.training.toys import (
     STAGE_ONE,
     STAGE_TWO,
+    TEXT,
     ToyEmbedder,
     ToyPolicy,
     contrast,
@@ -102,6 +103,30 @@ def test_dropout_of_the_models_own_is_the_same_in_both_passes():
     found = layer.weight.grad.clone()
     whole = torch.cat([embed(0)[0], embed(1)[0]]).pow(3).sum()
     assert differ(found, torch.autograd.grad(whole, layer.weight)[0]) < 1e-6
+
+
+class OwnDropout(ToyEmbedder):
+    """Draws its masks from torch's generator, as models from elsewhere do."""
+
+    def __init__(self):
+        super().__init__()
+        self.dropout, self.seen = torch.nn.Dropout(0.4), []
+
+    def forward(self, modality, encoded, dropout_keys=None):
+        vectors = super().forward(modality, encoded, dropout_keys)
+        self.seen.append(vectors.detach())
+        return vectors
+
+
+def test_stage_one_has_such_a_model_draw_alike_whatever_was_drawn_before():
+    task, gradients = replace(stage_one(5, 0.0), model=OwnDropout()), []
+    for disturbance in (1, 2):
+        torch.manual_seed(disturbance)
+        gradients.append(gradient(task, ITEMS)[1])
+    assert torch.equal(*gradients)
+    without_graph, with_graph = task.model.seen[:6], task.model.seen[6:12]
+    assert all(map(torch.equal, without_graph, with_graph))
+    assert not torch.equal(without_graph[0], ToyEmbedder()(TEXT, task._read(ITEMS[:5]).source))
 
 
 @pytest.mark.parametrize("micro_batch", [1, 5, 13])
