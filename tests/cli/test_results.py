@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 from adaptiveembed.pipeline.dataset import import_dataset
@@ -134,7 +135,7 @@ def test_a_selection_or_a_capacity_replaces_the_policy(call, run):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ([], "there is no query; give a text in quotes, or --file FILE"),
+        ([], "there is no query; give a text in quotes, --file FILE, or --features"),
         (["a", "--selection", "9+9"], "asks for 9 vectors of group 0, which has 4"),
         (["a", "--capacity", "3"], "no selection has capacity 3; choose one of 1, 2, 4, 8"),
         (["a", "--capacity", "2", "--threshold", "1"], "exclude each other"),
@@ -154,14 +155,35 @@ def test_a_corrupt_picture_as_query_is_refused(call, run, tmp_path):
     assert "broken.png" in call("search", run, "--file", tmp_path / "broken.png").error
 
 
-def test_a_model_of_features_that_were_brought_along_cannot_be_asked_in_words(call, tmp_path):
+def test_a_model_of_features_that_were_brought_along_is_asked_by_features(call, tmp_path):
     files = {Modality(name): write_features(tmp_path / f"{name}.npz") for name in ("text", "image")}
     import_dataset(files, tmp_path / "features")
     small = ["--set", "representation.training.batch_size=16"]
     run = tmp_path / "run"
     assert call("train", tmp_path / "features", "--output", run, *SET, *small).status == 0
     assert call("evaluate", run).status == 0
-    assert "no encoder is known" in call("search", run, "a text").error
+    told = call("search", run, "a text").error
+    assert "no encoder is known" in told
+    assert "--features text=FILE" in told
+    done = call("search", run, "--features", f"image={files[Modality.IMAGE]}", "-k", 1)
+    assert done.status == 0
+    assert done.out.count("rank") == 40
+    assert done.out.lstrip().startswith("0\n1 vector")
+    for given, told in (
+        (f"smell={files[Modality.TEXT]}", "there is no modality 'smell'"),
+        (f"audio={files[Modality.TEXT]}", "this model is for text and image, got audio"),
+        (f"text={tmp_path / 'nowhere.npz'}", "there is no file"),
+        (f"text={write_features(tmp_path / 'wide.npz', width=9, states=9)}", "have width 9"),
+        (f"text={write_features(tmp_path / 'nan.npz', spoiled='global_feature')}", "'7' holds NaN"),
+        (f"text={stated(files[Modality.TEXT], tmp_path)}", "have fingerprint another"),
+    ):
+        assert told in call("search", run, "--features", given).error
+
+
+def stated(file, folder):
+    """The same features with a fingerprint of their encoder."""
+    np.savez(folder / "stated.npz", **np.load(file), fingerprint=np.array("another"))
+    return folder / "stated.npz"
 
 
 # a spoiled model, met by a command

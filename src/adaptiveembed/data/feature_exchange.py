@@ -71,6 +71,12 @@ def import_features(
     return FeatureStore.open(folder)
 
 
+def stated_fingerprint(file: str | Path) -> str | None:
+    """Which encoder a file of features says that it is of, if it says so."""
+    with feature_files.opened(Path(file)) as content:
+        return content.fingerprint
+
+
 def export_features(store: FeatureStore, file: str | Path, progress: Progress = silent) -> None:
     """Write all items of a store to a new file, which appears whole or not at all."""
     file = Path(file)

@@ -43,7 +43,8 @@ class EncoderFacts:
         if self.name == FEATURES:
             raise EncoderError(
                 f"the {modality} features of this model were brought along, and no encoder is "
-                f"known; encode {modality} yourself and give EncodedMedia, or features"
+                f"known; encode {modality} yourself, and give EncodedMedia or, to the command "
+                f"search, --features {modality}=FILE"
             )
         encoder = load_encoder(self.name, modality)
         if encoder.fingerprint != self.fingerprint:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from adaptiveembed.allocation.adaptive import Explanation
+from adaptiveembed.data.feature_exchange import import_features, stated_fingerprint
+from adaptiveembed.errors import EncoderError
 from adaptiveembed.pipeline.dataset import Dataset, require_encoders
-from adaptiveembed.pipeline.inputs import MediaLike
+from adaptiveembed.pipeline.inputs import MediaLike, encoded_in_batches
 from adaptiveembed.pipeline.model import AdaptiveEmbed
 from adaptiveembed.pipeline.representing import embed_pairs
 from adaptiveembed.retrieval.gallery import Gallery
@@ -18,6 +22,7 @@ from adaptiveembed.retrieval.search import search
 from adaptiveembed.similarity.setsim import setsim_assignment
 from adaptiveembed.structure.candidates import CAES, activate
 from adaptiveembed.structure.direction import Direction, Modality
+from adaptiveembed.structure.encoded import EncodedMedia
 from adaptiveembed.structure.progress import Progress, silent
 from adaptiveembed.structure.selection import Selection
 
@@ -72,14 +77,59 @@ def ask(
     threshold: float | None = None,
 ) -> Asked:
     """One query of a model, with the selection of its policy or the one that is given."""
-    caes = model.encode_query(query, selection=selection, capacity=capacity, threshold=threshold)
     modality = model.modality_of(query)
+    encoded = encoded_in_batches(model.encoder(modality), [query], batch_size=1)
+    chosen = Choice(selection, capacity, threshold)
+    return _asked(model, str(query), modality, encoded, chosen)
+
+
+def ask_features(  # noqa: PLR0913 - of whom, what, and three ways to replace the policy
+    model: AdaptiveEmbed,
+    modality: Modality,
+    file: Path,
+    *,
+    selection: str | None = None,
+    capacity: int | None = None,
+    threshold: float | None = None,
+) -> list[Asked]:
+    """The queries whose features a file holds, each called by its id.
+
+    The file is one that ``data.feature_exchange`` reads; where it states a fingerprint, that must
+    be the one of the features that the model learned from.
+    """
+    known = model.facts.encoders.get(modality)
+    with tempfile.TemporaryDirectory() as place:
+        store = import_features(file, Path(place) / "queries")
+        stated = stated_fingerprint(file)
+        if known is not None and stated not in (None, known.fingerprint):
+            raise EncoderError(
+                f"the features of {file} have fingerprint {stated}, and the model learned from "
+                f"{known.fingerprint}; give features of the same encoder"
+            )
+        queries = {one: store.read(np.array([row])) for row, one in enumerate(store.ids)}
+    chosen = Choice(selection, capacity, threshold)
+    return [_asked(model, one, modality, encoded, chosen) for one, encoded in queries.items()]
+
+
+class Choice(NamedTuple):
+    """What replaces the policy's choice; open: nothing does."""
+
+    selection: str | None
+    capacity: int | None
+    threshold: float | None
+
+
+def _asked(
+    model: AdaptiveEmbed, name: str, modality: Modality, encoded: EncodedMedia, chosen: Choice
+) -> Asked:
+    """One encoded query with its selection, and the reasons where the policy chose it."""
+    caes = model.encode_query(encoded, modality=modality, **chosen._asdict())
     direction = next(one for one in model.directions if one.source is modality)
-    if selection is not None or capacity is not None:
-        return Asked(str(query), direction, caes, None, None)
-    (explained,) = model.explain(query, threshold=threshold)
-    used = model.thresholds[direction] if threshold is None else threshold
-    return Asked(str(query), direction, caes, explained, used)
+    if chosen.selection is not None or chosen.capacity is not None:
+        return Asked(name, direction, caes, None, None)
+    threshold = model.thresholds[direction] if chosen.threshold is None else chosen.threshold
+    (explained,) = model.explain(encoded, modality=modality, threshold=threshold)
+    return Asked(name, direction, caes, explained, threshold)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from adaptiveembed.cli.arguments import add_command, path, share, whole_number, words
+from adaptiveembed.cli.arguments import add_command, named_path, path, share, whole_number, words
 
 NAME = "search"
 
@@ -20,6 +20,8 @@ EXAMPLES = """\
   adaptiveembed search runs/mine "a beach" --explain
       also say how probable each expansion was, and what the bank answered
   adaptiveembed search runs/mine "a beach" --selection 2+2
+  adaptiveembed search runs/mine --features text=queries.npz
+      for models of features that were made elsewhere
 """
 
 
@@ -41,6 +43,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         default=[],
         metavar="FILE",
         help="a picture, video or sound as the query; may be given often",
+    )
+    parser.add_argument(
+        "--features",
+        type=named_path,
+        action="append",
+        default=[],
+        metavar="MODALITY=FILE",
+        help="queries by their features, as data import takes them; may be given often",
     )
     parser.add_argument(
         "-k",
@@ -71,11 +81,14 @@ def run(arguments: argparse.Namespace) -> None:
     from adaptiveembed.errors import SettingError
     from adaptiveembed.pipeline.dataset import open_dataset, require_encoders
     from adaptiveembed.pipeline.fitting import model_folder, run_datasets
+    from adaptiveembed.pipeline.inputs import known_modality
     from adaptiveembed.pipeline.model import AdaptiveEmbed
-    from adaptiveembed.pipeline.searching import Searcher, ask
+    from adaptiveembed.pipeline.searching import Searcher, ask, ask_features
 
-    if not arguments.texts and not arguments.file:
-        raise SettingError("there is no query; give a text in quotes, or --file FILE")
+    if not (arguments.texts or arguments.file or arguments.features):
+        raise SettingError(
+            "there is no query; give a text in quotes, --file FILE, or --features MODALITY=FILE"
+        )
     model = AdaptiveEmbed.from_pretrained(model_folder(arguments.run))
     dataset = open_dataset(arguments.data or run_datasets(arguments.run)[0])
     require_encoders(dataset, model.facts.encoders)
@@ -86,6 +99,8 @@ def run(arguments: argparse.Namespace) -> None:
     }
     # what cannot be asked is told before the long work
     asked = [ask(model, query, **chosen) for query in (*arguments.texts, *arguments.file)]
+    for name, file in arguments.features:
+        asked += ask_features(model, known_modality(name), file, **chosen)
     with ShownProgress() as announce:
         searcher = Searcher.over(model, dataset, announce("embedding the gallery"))
     console = Console()
