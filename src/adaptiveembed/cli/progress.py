@@ -37,6 +37,7 @@ class ShownProgress:
             console=self._console,
             disable=not self._console.is_terminal,
         )
+        self._lines: _Lines | None = None
 
     def __enter__(self) -> ShownProgress:
         self._bars.start()
@@ -49,12 +50,20 @@ class ShownProgress:
         traceback: TracebackType | None,
     ) -> None:
         self._bars.stop()
+        self._end_lines()
 
     def __call__(self, title: str) -> told.Progress:
         """A new part of the work, by its name."""
         if self._console.is_terminal:
             return _Bar(self._bars, self._bars.begin(title))
-        return _Lines(self._console, title)
+        self._end_lines()
+        self._lines = _Lines(self._console, title)
+        return self._lines
+
+    def _end_lines(self) -> None:
+        if self._lines is not None:
+            self._lines.end()
+            self._lines = None
 
 
 class _Bars(Progress):
@@ -93,16 +102,25 @@ class _Lines:
         self._console, self._title = console, title
         self._last = time.monotonic()
         self._ended = False
+        self._latest = ""
         console.print(f"{title} ...", highlight=False)
 
     def __call__(self, done: int, total: int, facts: Facts | None = None) -> None:
         now = time.monotonic()
         ends = done >= total and not self._ended
+        figures = ", ".join(in_words(facts or {}))
+        self._latest = f"{done:,} of {total:,}{figures and f' ({figures})'}"
         if ends or now - self._last > SECONDS_BETWEEN_LINES:
             self._last, self._ended = now, self._ended or ends
-            figures = ", ".join(in_words(facts or {}))
-            words = f"{self._title}: {done:,} of {total:,}{figures and f' ({figures})'}"
-            self._console.print(words, highlight=False, soft_wrap=True)
+            self._print(self._latest)
+
+    def end(self) -> None:
+        """Say where the part stopped, if that was before its end."""
+        if self._latest and not self._ended:
+            self._print(f"ended at {self._latest}")
+
+    def _print(self, words: str) -> None:
+        self._console.print(f"{self._title}: {words}", highlight=False, soft_wrap=True)
 
 
 def in_words(facts: Facts) -> Iterator[str]:
