@@ -14,7 +14,7 @@ help: ## Explain the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(READY) ## Evaluate and search built-in synthetic candidate sets
+demo: $(READY) ## Train, evaluate and search on made-up scenes; minutes
 	@$(BIN)/adaptiveembed demo
 
 .PHONY: test
