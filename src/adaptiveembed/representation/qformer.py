@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
-from transformers import Blip2QFormerConfig, Blip2QFormerModel
 
 from adaptiveembed.representation.dropout import StateDropout, item_dropout, with_item_dropout
 from adaptiveembed.representation.settings import EmbedderSettings, StateNormalisation
@@ -21,6 +20,9 @@ class QFormer(nn.Module):
     """Turns the hidden states of every item into one vector for each learnable query."""
 
     def __init__(self, settings: EmbedderSettings, num_queries: int, states_width: int) -> None:
+        # its import takes seconds, and whoever only reads a recipe should not wait for it
+        from transformers import Blip2QFormerConfig, Blip2QFormerModel  # noqa: PLC0415
+
         super().__init__()
         self.queries = nn.Parameter(settings.query_scale * torch.randn(num_queries, settings.width))
         self.model = Blip2QFormerModel(
