@@ -26,6 +26,13 @@ def test_scenes_are_written_with_the_next_command(call, tmp_path):
     assert command.startswith(f"adaptiveembed encode {manifest} ")
 
 
+def test_scenes_are_not_written_among_other_things(call, tmp_path):
+    (tmp_path / "thesis.txt").write_text("kept")
+    told = call("data", "scenes", tmp_path, "--items", 3).error
+    assert "holds something other than scenes (thesis.txt); choose a new or an empty" in told
+    assert contents(tmp_path) == {tmp_path / "thesis.txt": b"kept"}
+
+
 def test_a_manifest_in_order_is_counted(call, corpus):
     done = call("data", "check", corpus)
     assert (done.status, done.err) == (0, "")

@@ -58,6 +58,14 @@ def path(text: str) -> Path:
     return Path(text)
 
 
+def folder(text: str) -> Path:
+    """A folder, there or not."""
+    found = path(text)
+    if found.is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} is a file; give a new or an empty folder")
+    return found
+
+
 def words(text: str) -> str:
     """A text that says something."""
     if not text.strip():

@@ -229,5 +229,6 @@ def _listed(path: Path, rows: Rows) -> str:
     ]
     if len(problems) > SHOWN:
         lines.append(f"… and {len(problems) - SHOWN:,} more")
-    count = "a problem" if len(problems) == 1 else f"{len(problems):,} problems"
-    return "\n  ".join((f"{path} has {count}; correct them and try again:", *lines))
+    one = len(problems) == 1
+    told = "a problem; correct it" if one else f"{len(problems):,} problems; correct them"
+    return "\n  ".join((f"{path} has {told} and try again:", *lines))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from adaptiveembed.cli.arguments import LARGEST_SEED, add_command, named_path, path, whole_number
+from adaptiveembed.cli.arguments import (
+    LARGEST_SEED,
+    add_command,
+    folder,
+    named_path,
+    path,
+    whole_number,
+)
 
 NAME = "data"
 MEDIA = ("image", "video", "audio")
@@ -39,7 +46,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     scenes = actions.add_parser("scenes", help="write the built-in corpus")
-    scenes.add_argument("folder", type=path, metavar="FOLDER")
+    scenes.add_argument("folder", type=folder, metavar="FOLDER")
     scenes.add_argument("--items", type=whole_number(1, 1_000_000), default=1200, metavar="NUMBER")
     scenes.add_argument("--medium", choices=MEDIA, default="image")
     scenes.add_argument("--seed", type=whole_number(0, LARGEST_SEED), default=0, metavar="NUMBER")

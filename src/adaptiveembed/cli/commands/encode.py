@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from adaptiveembed.cli.arguments import add_command, named_text, path, whole_number
+from adaptiveembed.cli.arguments import add_command, folder, named_text, path, whole_number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +49,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("manifest", type=path, metavar="MANIFEST", help="the list of pairs")
     parser.add_argument(
-        "--output", type=path, required=True, metavar="FOLDER", help="the dataset folder"
+        "--output", type=folder, required=True, metavar="FOLDER", help="the dataset folder"
     )
     parser.add_argument(
         "--encoder",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from adaptiveembed.cli.arguments import add_command, path
+from adaptiveembed.cli.arguments import add_command, folder, path
 
 NAME = "evaluate"
 
@@ -43,7 +43,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--output",
-        type=path,
+        type=folder,
         metavar="FOLDER",
         help="where reports and ranks are written (default: RUN/evaluation)",
     )

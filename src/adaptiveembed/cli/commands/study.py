@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from adaptiveembed.cli.arguments import add_command, assignment, path, whole_number
+from adaptiveembed.cli.arguments import add_command, assignment, folder, whole_number
 
 NAME = "study"
 SCENES = "scenes"
@@ -40,7 +40,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         examples=EXAMPLES,
     )
     parser.add_argument("corpus", metavar="CORPUS", help="scenes, or a dataset folder")
-    parser.add_argument("--output", type=path, required=True, metavar="FOLDER")
+    parser.add_argument("--output", type=folder, required=True, metavar="FOLDER")
     parser.add_argument(
         "--medium", choices=MEDIA, action="append", help="of scenes; may be given often"
     )

@@ -144,6 +144,7 @@ def _record_origin(folder: Path, modality: Modality, seed: int, settings: Scenes
     wanted = {"version": VERSION, "modality": modality.value, "seed": seed, **asdict(settings)}
     record = folder / RECORD
     if not record.exists():
+        _require_empty(folder)
         with whole_file(record) as file:
             file.write(json.dumps(wanted, indent=2) + "\n")
         return
@@ -154,6 +155,16 @@ def _record_origin(folder: Path, modality: Modality, seed: int, settings: Scenes
         raise SettingError(
             f"{folder} holds scenes made with {name} = {found.get(name)}, and {name} = "
             f"{wanted[name]} was asked for; choose another folder, or remove this one"
+        )
+
+
+def _require_empty(folder: Path) -> None:
+    """Refuse a folder that holds anything but what an interrupted start may have left."""
+    held = sorted(each.name for each in folder.iterdir() if not each.name.startswith("."))
+    if held:
+        raise SettingError(
+            f"{folder} holds something other than scenes ({held[0]}); choose a new or an empty "
+            f"folder"
         )
 
 
