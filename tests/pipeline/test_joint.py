@@ -2,14 +2,21 @@
 
 import numpy as np
 import pytest
+import torch
 
+from adaptiveembed.allocation.utility import UtilityGallery, marginal_utility, node_values
 from adaptiveembed.errors import (
     DuplicateIdError,
     EmptyBatchError,
     SettingError,
     TrainingError,
 )
-from adaptiveembed.pipeline.allocating import dataset_ranks
+from adaptiveembed.pipeline.allocating import (
+    dataset_ranks,
+    direction_examples,
+    joint_ranks,
+    standardised,
+)
 from adaptiveembed.pipeline.evaluating import evaluate_adaptive
 from adaptiveembed.pipeline.fitting import embed_joint, fit
 from adaptiveembed.pipeline.inputs import FEATURES, EncoderFacts
@@ -83,28 +90,67 @@ def test_there_is_one_threshold_for_each_direction(trained):
     assert trained.facts.counts["representation"] + trained.facts.counts["validation"] <= 72
 
 
+def literal_rank(queries, gallery, row, others, node):
+    """The rank of one training item among other ones, scored by itself."""
+    places = [row, *(each for each in others if each != row)]
+    (scores,) = setsim_matrix(activate(queries[[row]], node), activate(gallery[places], node))
+    return 1 + int((scores[1:] >= scores[0]).sum())
+
+
+def sides_in(joint, trained, *, turned):
+    """What was trained on as candidates, the direction, and its queries and gallery."""
+    embedded = embed_joint(trained.embedder, joint)
+    direction = joint.direction.reversed if turned else joint.direction
+    return embedded, direction, embedded.sides(direction)
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_utilities_come_from_ranks_in_the_gallery_of_the_own_dataset(joint, trained, turned):
     """A literal twin: every training item against the training items of its dataset alone."""
     recipe = trained.facts.recipe
     rows = training_rows(joint.pairs, recipe.splits)
-    embedded = embed_joint(trained.embedder, joint)
-    direction = joint.direction.reversed if turned else joint.direction
-    queries, gallery = embedded.sides(direction)
+    embedded, direction, sides = sides_in(joint, trained, turned=turned)
     found = dataset_ranks(embedded, direction, rows, recipe.space)
     assert found.shape == (len(recipe.space.nodes), len(rows.all), 1)
     for node, ranks in zip(recipe.space.nodes, found, strict=True):
         for row, rank in zip(rows.all.tolist(), ranks[:, 0].tolist(), strict=True):
-            others = [
-                each
-                for each in rows.all.tolist()
-                if each != row and joint.owners[each] == joint.owners[row]
-            ]
-            places = [row, *others]
-            (scores,) = setsim_matrix(
-                activate(queries[[row]], node), activate(gallery[places], node)
-            )
-            assert rank == 1 + int((scores[1:] >= scores[0]).sum())
+            own = rows.all[joint.owners[rows.all] == joint.owners[row]]
+            assert rank == literal_rank(*sides, row, own.tolist(), node)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_joint_ranks_are_among_the_training_items_of_every_dataset(joint, trained, turned):
+    recipe = trained.facts.recipe
+    rows = training_rows(joint.pairs, recipe.splits)
+    embedded, direction, sides = sides_in(joint, trained, turned=turned)
+    found = joint_ranks(embedded, direction, rows, recipe.space)
+    assert found.shape == (len(recipe.space.nodes), len(rows.all), 1)
+    for node, ranks in zip(recipe.space.nodes, found, strict=True):
+        for row, rank in zip(rows.all.tolist(), ranks[:, 0].tolist(), strict=True):
+            assert rank == literal_rank(*sides, row, rows.all.tolist(), node)
+
+
+def test_the_setting_joint_changes_what_teaches_and_not_what_judges(joint, trained):
+    own, other = (
+        tiny_recipe("laptop", f"allocation.utility.gallery={each}") for each in UtilityGallery
+    )
+    assert own == trained.facts.recipe
+    rows = training_rows(joint.pairs, own.splits)
+    embedded, direction, _ = sides_in(joint, trained, turned=False)
+    mine, theirs = (direction_examples(embedded, direction, rows, each) for each in (own, other))
+    for recipe, examples, ranked in ((own, mine, dataset_ranks), (other, theirs, joint_ranks)):
+        ranks = ranked(embedded, direction, rows, recipe.space)
+        held = ranks[:, np.isin(rows.all, rows.policy)]
+        gains = marginal_utility(node_values(held, recipe.allocation.utility), recipe.space)
+        torch.testing.assert_close(
+            examples.training.utilities, standardised(gains, recipe.space, recipe.allocation)
+        )
+    assert not torch.equal(mine.training.utilities, theirs.training.utilities)
+    np.testing.assert_array_equal(mine.validation_ranks, theirs.validation_ranks)
+    np.testing.assert_array_equal(
+        mine.validation_ranks,
+        dataset_ranks(embedded, direction, rows, own.space)[:, np.isin(rows.all, rows.validation)],
+    )
 
 
 def test_each_dataset_is_evaluated_in_its_own_gallery(joint, trained):

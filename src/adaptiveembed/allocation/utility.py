@@ -38,6 +38,15 @@ class UtilityKind(StrEnum):
     """AP expected when only some of the other items are there, mean over several shares. Ours."""
 
 
+class UtilityGallery(StrEnum):
+    """Among which training items a sample is ranked, where several datasets are one training."""
+
+    OWN = "own"
+    """Those of its own dataset: what it is evaluated among (R21)."""
+    JOINT = "joint"
+    """Those of all datasets."""
+
+
 @dataclass(frozen=True)
 class UtilitySettings:
     """What an expansion is worth to the sample that it is made for."""
@@ -45,6 +54,9 @@ class UtilitySettings:
     kind: UtilityKind = UtilityKind.AVERAGE_PRECISION
     """``average-precision`` as in the paper; ``log-rank`` and ``sub-galleries`` hear less of the
     luck of single items."""
+    gallery: UtilityGallery = UtilityGallery.OWN
+    """With several datasets, whose training items a sample is ranked among: ``own`` or ``joint``.
+    Thresholds and results are of each item's own dataset in either case."""
     center: bool = True
     """Whether an average expansion is worth as much as stopping, as in the paper; false leaves the
     sign of a utility as it is."""

@@ -24,6 +24,7 @@ from adaptiveembed.allocation.policy import (
 from adaptiveembed.allocation.thresholds import ThresholdCurve, choose_threshold
 from adaptiveembed.allocation.upo import upo_loss
 from adaptiveembed.allocation.utility import (
+    UtilityGallery,
     marginal_utility,
     node_values,
     standardized_utility,
@@ -205,22 +206,24 @@ def direction_examples(
     queries, gallery = embedded.sides(direction)
     bank = made_bank(embedded, gallery, rows, settings)
     ranks = dataset_ranks(embedded, direction, rows, space)
-    places = {row: place for place, row in enumerate(rows.all.tolist())}
-
-    def ranks_of(chosen: np.ndarray) -> RankTable:
-        return ranks[:, [places[row] for row in chosen.tolist()]]
+    taught = ranks
+    if settings.utility.gallery is UtilityGallery.JOINT:
+        taught = joint_ranks(embedded, direction, rows, space)
 
     def inputs_of(chosen: np.ndarray) -> PolicyInputs:
         ids = [embedded.data.pairs.ids[row] for row in chosen]
         left_out = bank.places(ids) if settings.feedback.leave_partner_out else None
         return policy_inputs(queries[chosen], bank, space, settings.feedback, left_out=left_out)
 
-    gains = marginal_utility(node_values(ranks_of(rows.policy), settings.utility), space)
+    policy, validation = (
+        np.searchsorted(rows.all, each) for each in (rows.policy, rows.validation)
+    )
+    gains = marginal_utility(node_values(taught[:, policy], settings.utility), space)
     return DirectionExamples(
         bank,
         PolicyExamples(inputs_of(rows.policy), standardised(gains, space, settings)),
         inputs_of(rows.validation),
-        ranks_of(rows.validation),
+        ranks[:, validation],
     )
 
 
@@ -245,16 +248,31 @@ def dataset_ranks(
     embedded: EmbeddedPairs, direction: Direction, rows: TrainingRows, space: SelectionSpace
 ) -> RankTable:
     """Ranks of all training rows, each in the gallery of its own dataset (R21)."""
+    return _ranks_within(_by_dataset(embedded.data, rows.all), embedded, direction, space)
+
+
+def joint_ranks(
+    embedded: EmbeddedPairs, direction: Direction, rows: TrainingRows, space: SelectionSpace
+) -> RankTable:
+    """Ranks of all training rows, each in one gallery of all datasets (R21)."""
+    return _ranks_within([rows.all], embedded, direction, space)
+
+
+def _ranks_within(
+    parts: Sequence[np.ndarray],
+    embedded: EmbeddedPairs,
+    direction: Direction,
+    space: SelectionSpace,
+) -> RankTable:
+    """Ranks of the rows of all parts, ascending, each in the gallery of its part."""
     queries, items = embedded.sides(direction)
     found: list[RankTable] = []
-    order: list[np.ndarray] = []
-    for own in _by_dataset(embedded.data, rows.all):
+    for own in parts:
         ids = [f"{row}" for row in own]
         gallery = Gallery.from_candidates(ids, items[own])
         positives = np.arange(len(own))[:, None]
         found.append(rank_table(gallery, queries[own], positives, space.nodes))
-        order.append(own)
-    return np.concatenate(found, axis=1)[:, np.argsort(np.concatenate(order))]
+    return np.concatenate(found, axis=1)[:, np.argsort(np.concatenate(parts))]
 
 
 def _by_dataset(data: JointPairs, rows: np.ndarray) -> Sequence[np.ndarray]:
