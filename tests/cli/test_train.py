@@ -123,6 +123,20 @@ def test_a_training_is_interrupted_in_either_stage_and_ends_with_the_same_bits(
         assert found.read_bytes() == content, path
 
 
+def test_ctrl_c_in_the_only_step_of_stage_one_does_not_begin_stage_two(
+    call, dataset, tmp_path, monkeypatch
+):
+    small = ["--set", "representation.training.epochs=1"]
+    small += ["--set", "representation.training.batch_size=40"]
+    command = [*training(dataset, tmp_path / "run"), *small]
+    with ctrl_c_in("Stage I:", monkeypatch):
+        done = call(*command)
+    assert done.status == 130
+    assert "Stage II" not in done.err
+    assert not (tmp_path / "run" / "stage-two").exists()
+    assert call(*command, "--resume").status == 0
+
+
 def test_a_finished_training_is_not_done_again(call, dataset, run):
     before, command = contents(run), ["train", dataset.folder, "--output", run, *SET]
     assert "add --resume" in call(*command).error

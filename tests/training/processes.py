@@ -101,7 +101,21 @@ def interrupted(folder, rank):
     raise AssertionError("nothing was interrupted")
 
 
-WORK = (gradients, trainings, interrupted)
+def interrupted_at_the_end(folder, rank):
+    """A training of which only the first process is asked to end, after its last step."""
+
+    def pressed(model):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return validate(model)
+
+    try:
+        train_one(folder, validate=pressed, changes={"validate_epochs": 3})
+    except KeyboardInterrupt:
+        return {"finished": torch.tensor(1)}
+    raise AssertionError("nothing was interrupted")
+
+
+WORK = (gradients, trainings, interrupted, interrupted_at_the_end)
 
 
 def run_apart(folder, size):

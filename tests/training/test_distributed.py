@@ -50,6 +50,13 @@ def test_all_processes_end_after_the_same_step_when_one_is_asked_to(apart):
     assert read_checkpoint(stored).standing.step == 4
 
 
+def test_all_processes_end_when_one_is_asked_to_after_the_last_step(apart):
+    folder, found = apart[0] / "interrupted_at_the_end", apart[1]["interrupted_at_the_end"]
+    assert [int(each["finished"]) for each in found] == [1, 1]
+    stored = checkpoints_in(folder / "checkpoints")[-1]
+    assert read_checkpoint(stored).standing.finished
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 @pytest.mark.parametrize("num_items", [5, 6, 13])
 def test_shares_follow_each_other_and_differ_by_one_at_most(size, num_items):

@@ -116,6 +116,28 @@ def test_ctrl_c_finishes_the_step_and_stores_it(tmp_path, stage):
     assert same_bits(interrupted, undisturbed)
 
 
+@pytest.mark.parametrize("stage", [train_one, train_two])
+@pytest.mark.parametrize("moment", [8, 9])
+def test_ctrl_c_in_the_last_step_ends_too_and_goes_on_behind_it(tmp_path, stage, moment):
+    with pytest.raises(KeyboardInterrupt, match=r"after step 9; its state is in .*goes on"):
+        stage(tmp_path, progress=interrupter(moment))
+    assert end(tmp_path).standing.finished
+    interrupted, summary = stage(tmp_path)
+    undisturbed, wanted = stage(tmp_path / "undisturbed")
+    assert same_bits(interrupted, undisturbed)
+    assert (summary.steps, summary.loss) == (wanted.steps, wanted.loss)
+
+
+def test_ctrl_c_while_the_last_step_is_validated_ends_too(tmp_path):
+    def pressed(model):
+        os.kill(os.getpid(), signal.SIGINT)
+        return validate(model)
+
+    with pytest.raises(KeyboardInterrupt, match="after step 9"):
+        train_one(tmp_path, validate=pressed, changes={"validate_epochs": 3})
+    assert train_one(tmp_path, validate=validate, changes={"validate_epochs": 3})[1].steps == 9
+
+
 def test_the_handlers_of_signals_are_put_back(tmp_path):
     before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     train_one(tmp_path)

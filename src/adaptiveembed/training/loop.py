@@ -94,7 +94,8 @@ def train(  # noqa: PLR0913 - what is learned and how, where it is kept, who loo
     Raises:
         TrainingError: A loss or gradient is not finite, or the data cannot be learned from.
         CheckpointError: The folder holds another training, or a damaged checkpoint.
-        KeyboardInterrupt: After Ctrl-C or SIGTERM, once the step is done and its state is stored.
+        KeyboardInterrupt: After Ctrl-C or SIGTERM, once the step is done and its state is stored;
+            after the last step too, so that whatever comes next is not begun.
     """
     with _restored(task.model), Interruption() as interruption:
         training = _Training(task, settings, folder, interruption)
@@ -104,6 +105,7 @@ def train(  # noqa: PLR0913 - what is learned and how, where it is kept, who loo
             if not training.standing.finished:
                 training.run(validate, progress)
         training.take_best()
+        training.end_if_wished()
         return training.summary()
 
 
@@ -154,6 +156,12 @@ class _Training:
         """Give the model the weights of the best validation, if there was one."""
         if self.best:
             self.task.model.load_state_dict(dict(self.best))
+
+    def end_if_wished(self) -> None:
+        """Heed a wish that came too late for a step: whoever trains on would lose it."""
+        own = torch.tensor([float(self.interruption.wished)], device=self.hardware.device)
+        if distributed.add_up((), own, self.process).any():
+            raise self._interrupted()
 
     def summary(self) -> TrainingSummary:
         standing = self.standing
@@ -229,10 +237,7 @@ class _Training:
         if stored:
             self._store()
         if wished and not finished:
-            raise KeyboardInterrupt(
-                f"{self.task.name} ended after step {self.standing.step}; its state is in "
-                f"{self.folder / CHECKPOINTS}, and the same call goes on from there"
-            )
+            raise self._interrupted()
 
     def _is_validated(self) -> bool:
         done, epochs = self.standing.step, self.settings.validate_epochs
@@ -299,6 +304,12 @@ class _Training:
         cause = cause_in_weights(self.task.model)
         if cause is not None:
             raise self._stopped(self.standing.step - 1, cause)
+
+    def _interrupted(self) -> KeyboardInterrupt:
+        return KeyboardInterrupt(
+            f"{self.task.name} ended after step {self.standing.step}; its state is in "
+            f"{self.folder / CHECKPOINTS}, and the same call goes on from there"
+        )
 
     def _stopped(self, step: int, why: str) -> TrainingError:
         stored = checkpoints_in(self.folder / CHECKPOINTS)
