@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from adaptiveembed.training.guard import Watch, cause_in_weights, gradient_norm
+from adaptiveembed.training.guard import Watch, cause_in_size, cause_in_weights, gradient_norm
 
 GOOD = 1.0
 
@@ -48,3 +48,13 @@ def test_a_weight_that_is_not_finite_is_named():
     with torch.no_grad():
         model[1].bias[0] = math.inf
     assert cause_in_weights(model).startswith("the weight 1.bias holds NaN or infinity")
+
+
+def test_the_largest_weight_is_named_if_it_is_too_large_to_compute_with():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+    with torch.no_grad():
+        model[0].weight[0, 1] = 9e5
+    assert cause_in_size(model) is None
+    with torch.no_grad():
+        model[1].bias[0] = -1e30
+    assert cause_in_size(model).startswith("the weight 1.bias reaches 1e+30, so earlier steps")

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from adaptiveembed.errors import SettingError, TrainingError
+from adaptiveembed.structure.candidates import CandidateSets
 from adaptiveembed.training import loop, reporting
 from adaptiveembed.training.checkpoints import checkpoints_in, read_checkpoint
 from adaptiveembed.training.optimizer import adamw
@@ -20,6 +21,9 @@ from adaptiveembed.training.settings import (
     Schedule,
 )
 from tests.training.toys import (
+    DIM,
+    LAYOUT,
+    VECTORS,
     ToyEmbedder,
     ToyPolicy,
     contrast,
@@ -277,6 +281,45 @@ def test_a_learning_rate_too_high_is_named_as_the_cause(tmp_path):
     assert message.endswith(f"(the last good state is {good})")
     weights = read_checkpoint(good).model.values()
     assert all(bool(weight.isfinite().all()) for weight in weights)
+
+
+def judged(vectors):
+    """A validation that makes candidate sets of these vectors, as the real ones do."""
+
+    def validate(model):
+        CandidateSets(vectors, LAYOUT)
+        return {"mAP": 0.0}
+
+    return validate
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, 0.0])
+def test_weights_too_large_for_the_validation_are_named_with_the_step(tmp_path, wrong):
+    wild = OptimizerSettings(learning_rate=1e30)
+    one_step = {"optimizer": wild, "epochs": 1, "batch_size": 24}
+    vectors = torch.full((2, VECTORS, DIM), wrong)
+    with pytest.raises(TrainingError) as error:
+        train_one(tmp_path, validate=judged(vectors), changes=one_step)
+    message = str(error.value)
+    assert message.partition(": the validation failed, because the weight ")[0].endswith(
+        "stopped at step 1 of 1"
+    )
+    assert "reaches 1e+30, so earlier steps were too large; lower learning_rate, or" in message
+    assert "position" in str(error.value.__cause__)
+
+
+def test_a_validation_that_fails_under_good_weights_says_what_it_found(tmp_path):
+    vectors = torch.full((2, VECTORS, DIM), torch.nan)
+    told = r"at step 3 of 9: the validation failed, because the vector at item 0, position 0 holds"
+    with pytest.raises(TrainingError, match=told):
+        train_one(tmp_path, validate=judged(vectors))
+
+
+def test_steps_too_large_are_named_before_the_temperature(tmp_path):
+    wild = OptimizerSettings(learning_rate=1e20)
+    told = r"the loss is nan; the weight layer\.\w+ reaches 1e\+38, so earlier steps were too large"
+    with pytest.raises(TrainingError, match=told):
+        train_two(tmp_path, changes={"optimizer": wild})
 
 
 def test_a_temperature_too_small_is_named_as_the_cause(tmp_path):

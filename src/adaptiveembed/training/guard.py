@@ -12,6 +12,9 @@ from adaptiveembed.training.distributed import current
 from adaptiveembed.training.hardware import Hardware
 from adaptiveembed.training.task import Task
 
+LARGE = 1e6
+"""Weights that learn stay far below it; products of larger ones soon leave what float32 holds."""
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -50,6 +53,7 @@ def likely_cause(task: Task, hardware: Hardware, failure: Failure, items: ItemIn
     return (
         task.fault(items)
         or cause_in_weights(task.model)
+        or cause_in_size(task.model)
         or _cause_in_precision(task, hardware, failure, items)
         or "the items and the weights are finite, so look at the loss: a temperature too small "
         "divides beyond what numbers hold; raise it, or lower learning_rate"
@@ -65,6 +69,18 @@ def cause_in_weights(model: nn.Module) -> str | None:
                 f"learning_rate, or set warmup or clip_norm"
             )
     return None
+
+
+def cause_in_size(model: nn.Module) -> str | None:
+    """Which finite weight is so large that what is computed from it need not be finite."""
+    sizes = {name: float(each.detach().abs().max()) for name, each in model.named_parameters()}
+    name = max(sizes, key=lambda each: sizes[each])
+    if sizes[name] < LARGE:
+        return None
+    return (
+        f"the weight {name} reaches {sizes[name]:.2g}, so earlier steps were too large; lower "
+        f"learning_rate, or set warmup or clip_norm"
+    )
 
 
 def _cause_in_precision(

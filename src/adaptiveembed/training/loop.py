@@ -16,7 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from adaptiveembed.errors import CheckpointError, NotFiniteError, TrainingError
+from adaptiveembed.errors import (
+    CheckpointError,
+    NotFiniteError,
+    NotNormalizedError,
+    TrainingError,
+)
 from adaptiveembed.structure.progress import Progress, silent
 from adaptiveembed.training import distributed
 from adaptiveembed.training.checkpoints import (
@@ -28,7 +33,13 @@ from adaptiveembed.training.checkpoints import (
     require_same_facts,
     write_checkpoint,
 )
-from adaptiveembed.training.guard import Watch, cause_in_weights, gradient_norm, likely_cause
+from adaptiveembed.training.guard import (
+    Watch,
+    cause_in_size,
+    cause_in_weights,
+    gradient_norm,
+    likely_cause,
+)
 from adaptiveembed.training.hardware import Hardware
 from adaptiveembed.training.interruption import Interruption
 from adaptiveembed.training.optimizer import adamw, load_optimizer_state, optimizer_state
@@ -251,13 +262,24 @@ class _Training:
         if self.process.is_first:
             seed = mixed(self.settings.seed, self.standing.step)
             seed_generators(seed, self.hardware.device)
-            with torch.no_grad():
-                measured = validate(self.task.model.eval())
-            self.task.model.train()
+            measured = self._validated(validate)
             figures = {name: float(value) for name, value in measured.items()}
             _require_figure(figures, figure, self.standing.step)
         value, *_ = distributed.from_first([figures[figure]], self.hardware.device, self.process)
         return {**figures, figure: value}
+
+    def _validated(self, validate: Validate) -> Mapping[str, float]:
+        """What the validation says; finite weights may still be too large for it."""
+        model = self.task.model.eval()
+        try:
+            with torch.no_grad():
+                measured = validate(model)
+        except (NotFiniteError, NotNormalizedError) as error:
+            cause = cause_in_size(model) or f"{error}"
+            why = f"the validation failed, because {cause}"
+            raise self._stopped(self.standing.step - 1, why) from error
+        model.train()
+        return measured
 
     def _judge(self, figures: Mapping[str, float]) -> None:
         self.standing = self.standing.judged(figures, self.settings.figure)
