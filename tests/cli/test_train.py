@@ -302,5 +302,6 @@ def test_a_flipped_byte_in_a_checkpoint_is_refused_by_name_and_nothing_is_lost(
 def test_a_run_that_learned_nothing_may_be_begun_anew_with_other_settings(call, dataset, tmp_path):
     hopeless = ["--set", "representation.temperature=1e-40"]
     told = call(*training(dataset, tmp_path / "run"), *hopeless).error
+    assert told.startswith("Stage I stopped at step 1 of ")
     assert "a temperature too small divides beyond what numbers hold; raise it" in told
     assert call(*training(dataset, tmp_path / "run")).status == 0

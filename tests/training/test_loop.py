@@ -222,7 +222,7 @@ def test_weights_that_do_not_learn_stay_as_they_are(tmp_path):
 
 
 def test_a_model_that_cannot_learn_is_refused(tmp_path):
-    with pytest.raises(TrainingError, match="no weight of the model of stage one learns"):
+    with pytest.raises(TrainingError, match="no weight of the model of Stage I learns"):
         train_one(tmp_path, ToyEmbedder().requires_grad_(requires_grad=False))
 
 
@@ -275,7 +275,7 @@ def test_a_learning_rate_too_high_is_named_as_the_cause(tmp_path):
     with pytest.raises(TrainingError) as error:
         train_one(tmp_path, changes={"optimizer": wild, "checkpoint_steps": 1})
     message = str(error.value)
-    assert message.startswith("stage one stopped at step 2 of 9: the weight ")
+    assert message.startswith("Stage I stopped at step 2 of 9: the weight ")
     assert "holds NaN or infinity, so earlier steps were too large; lower learning_rate" in message
     (good,) = checkpoints_in(tmp_path / "checkpoints")
     assert message.endswith(f"(the last good state is {good})")
@@ -365,5 +365,5 @@ def test_autocast_is_named_as_the_cause_if_the_step_is_finite_without_it(tmp_pat
 def test_utilities_that_are_not_finite_are_refused_before_training(tmp_path):
     examples = toy_examples()
     examples.utilities[17, 1, 0] = torch.nan
-    with pytest.raises(TrainingError, match="stage two cannot begin: the utilities of sample 17"):
+    with pytest.raises(TrainingError, match="Stage II cannot begin: the utilities of sample 17"):
         train_two(tmp_path, examples=examples)

@@ -181,7 +181,7 @@ def test_global_features_that_are_not_finite_are_named_before_training(tmp_path)
 
 def test_states_that_a_store_refuses_are_named_by_their_pair_and_step(tmp_path):
     pairs = pairs_of(StoredFeatures(encoded(24, 1), broken=[7]))
-    message = r"stage one stopped at step \d of 9: the source features of 'pair 7' hold NaN"
+    message = r"Stage I stopped at step \d of 9: the source features of 'pair 7' hold NaN"
     with pytest.raises(TrainingError, match=message):
         train_one(tmp_path, pairs=pairs)
 

@@ -158,7 +158,7 @@ class _StageOne:
     settings: TrainingSettings
     hardware: Hardware = ANY_CPU
 
-    name = "stage one"
+    name = "Stage I"
     items_name = "pairs"
 
     def __len__(self) -> int:

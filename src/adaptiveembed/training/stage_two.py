@@ -121,7 +121,7 @@ class _StageTwo:
     settings: TrainingSettings
     hardware: Hardware = ANY_CPU
 
-    name = "stage two"
+    name = "Stage II"
     items_name = "samples"
 
     def __len__(self) -> int:
@@ -177,4 +177,4 @@ class _StageTwo:
 def _require_finite(task: _StageTwo) -> None:
     fault = task.fault(torch.arange(len(task)))
     if fault is not None:
-        raise TrainingError(f"stage two cannot begin: {fault}")
+        raise TrainingError(f"Stage II cannot begin: {fault}")
