@@ -238,3 +238,17 @@ def test_sets_that_cannot_be_matched_exactly_are_refused(count):
     sets = unit_sets(2, 10, 5)
     with pytest.raises(CapacityLimitError, match=f"sets of {count} vectors"):
         setsim_matrices(sets, sets, [tuple(range(count))])
+
+
+@pytest.mark.parametrize("default", [torch.float64, torch.float16, torch.bfloat16], ids=str)
+def test_the_type_that_torch_makes_tensors_of_by_default_does_not_matter(default):
+    sides = unit_sets(5, 4, 6, seed=1), unit_sets(40, 4, 6, seed=2)
+    known = torch.get_default_dtype()
+    torch.set_default_dtype(default)
+    try:
+        found = pulled(*sides, [(0, 1, 2, 3)], torch.ones(1, 5, 40))
+    finally:
+        torch.set_default_dtype(known)
+    assert [each.dtype for each in found] == [torch.float32] * 2
+    expected = pulled(*sides, [(0, 1, 2, 3)], torch.ones(1, 5, 40))
+    assert all(map(torch.equal, found, expected))

@@ -135,7 +135,9 @@ def _spread_by_kernel(
     given = torch.stack([_filled(each.T, 1, lanes) for each in asked])
     of_rows, of_gallery = torch.zeros_like(rows), torch.empty_like(gallery)
     step = max(1, GRADIENT_TILE // max(1, capacity**2 * lanes))
-    space = torch.empty(min(step, len(gallery)), capacity, capacity, lanes)
+    # The kernel writes float32, whatever type and device torch makes tensors of by default.
+    shape = (min(step, len(gallery)), capacity, capacity, lanes)
+    space = torch.empty(shape, dtype=torch.float32, device="cpu")
     for items in _runs(len(gallery), step):
         tile = space[: items.stop - items.start]
         arrays = (given[:, items].numpy(), words[:, items].numpy(), lengths, tile.numpy())
