@@ -232,3 +232,9 @@ def test_queries_of_another_model_are_refused(world):
     other = make_world("random", 5, 2, PAPER_LAYOUT, 5).queries.candidates
     with pytest.raises(ShapeError, match="5 dimensions and the gallery's 4; embed both"):
         rank_table(world.gallery, other, np.array([[0], [1]]), FEW)
+
+
+def test_selections_may_be_given_one_by_one(world):
+    positives = np.array([[0], [1]])
+    expected = table(world, positives, FEW)
+    np.testing.assert_array_equal(table(world, positives, iter(FEW)), expected)

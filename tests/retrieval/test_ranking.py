@@ -79,3 +79,8 @@ def test_scores_in_double_precision_are_refused():
         DtypeError, match=r"scores are float64; convert them with .astype\('float32"
     ):
         Rankings(np.array([[0]]), np.array([[0.5]]), ("a",), np.array([1]))
+
+
+def test_an_item_after_the_filling_is_refused():
+    with pytest.raises(ShapeError, match=r"query 1 are \[-1, 1\].* filling at the end of the row"):
+        rankings(indices=((2, 0), (-1, 1)))

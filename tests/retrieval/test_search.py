@@ -237,6 +237,23 @@ def test_asking_for_no_item_is_refused(k):
         search(world.gallery, world.queries, k)
 
 
+def test_a_whole_number_of_numpy_asks_like_one_of_python():
+    world = make_world("random", 5, 2, PAPER_LAYOUT, 4)
+    found = search(world.gallery, world.queries, np.int64(3))
+    same(found, search(world.gallery, world.queries, 3))
+
+
+def test_a_truth_is_no_number_of_items():
+    world = make_world("random", 3, 1, PAPER_LAYOUT, 4)
+    with pytest.raises(SettingError, match="k is True; ask for a whole number"):
+        search(world.gallery, world.queries, True)  # noqa: FBT003 - what is refused
+
+
+def test_the_device_that_torch_makes_tensors_on_does_not_matter(world, expected):
+    with torch.device("meta"):
+        same_as(expected, world.gallery, world.queries)
+
+
 @pytest.mark.parametrize("ask", [score_gallery, lambda *sides: search(*sides, 1)])
 def test_queries_of_another_model_are_refused(ask):
     gallery = make_world("random", 3, 1, PAPER_LAYOUT, 4).gallery

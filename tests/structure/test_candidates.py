@@ -394,3 +394,12 @@ def test_buckets_index_the_vectors_where_they_are(device):
         bucket = activate(caes.candidates[items], selection)
         assert bucket.device == sets.vectors.device
         assert torch.equal(bucket, torch.stack([caes.vectors[item] for item in items.tolist()]))
+
+
+def test_where_torch_makes_tensors_by_default_does_not_matter():
+    caes = CAES(random_candidates(3, PAPER_LAYOUT, 4), (selected("1+1"),) * 3)
+    with torch.device("meta"):
+        assert caes.capacities.tolist() == [2, 2, 2]
+        assert [items.tolist() for items in caes.buckets().values()] == [[0, 1, 2]]
+        chosen = caes[[2, 0]]
+    assert torch.equal(chosen.candidates.vectors, caes.candidates.vectors[[2, 0]])

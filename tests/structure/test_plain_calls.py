@@ -30,6 +30,37 @@ def test_lists_and_other_integers_make_the_same_keys_as_tuples():
     )
 
 
+NO_SELECTION = "UnknownSelectionError: got '1+1' where a selection is needed; use Selection.parse("
+
+
+def no_layout(given):
+    return (
+        f"LayoutMismatchError: a group layout is needed, got {given}; write for example "
+        "GroupLayout((4, 4)), or GroupLayout.parse('4+4')"
+    )
+
+
+def no_selections(given):
+    wrong = f"UnknownSelectionError: a CAES has a list of selections, one per item, got {given!r}"
+    return f"{wrong}; use FixedAllocator to give every item the same"
+
+
+def test_a_text_is_no_selection_and_a_tuple_no_layout():
+    check_answers(
+        {
+            "ae.activate(text, '1+1')": f"{NO_SELECTION}text, layout)",
+            "ae.CAES(text, ['1+1'] * 5)": f"{NO_SELECTION}text, layout)",
+            "ae.CAES(text, selection)": no_selections("1+1"),
+            "ae.CAES(text, '1+1')": no_selections("1+1"),
+            "ae.Selection.parse('1+1', '2+2')": no_layout("'2+2'"),
+            "ae.Selection((2, 2), (1, 1))": no_layout("(2, 2)"),
+            "ae.CandidateSets(text.vectors, (2, 2))": no_layout("(2, 2)"),
+            "ae.CandidateSets.normalized(text.vectors, '2+2')": no_layout("'2+2'"),
+            "ae.Gallery(list('abcde'), task.gallery.rows, (2, 2))": no_layout("(2, 2)"),
+        }
+    )
+
+
 def test_wrong_kinds_are_answered_by_what_to_do():
     check_answers(
         {

@@ -28,7 +28,7 @@ from adaptiveembed.similarity.kernels.codes import LARGEST_DIM, ByteGallery, byt
 from adaptiveembed.similarity.kernels.compiler import has_byte_product
 from adaptiveembed.similarity.kernels.panels import Floats, StoredVectors
 from adaptiveembed.structure.candidates import UNIT_LENGTH_TOLERANCE, CandidateSets
-from adaptiveembed.structure.groups import GroupLayout
+from adaptiveembed.structure.groups import GroupLayout, require_layout
 from adaptiveembed.structure.ids import checked_ids, distinct_ids
 
 TOLERANCES = {
@@ -54,6 +54,8 @@ class Gallery:
     layout: GroupLayout
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "ids", checked_ids(self.ids))
+        require_layout(self.layout)
         _require_rows(self.rows, self.layout, len(self.ids))
         _require_unit_length(self.rows)
         distinct_ids(self.ids)
@@ -66,7 +68,7 @@ class Gallery:
                 f"a gallery is made from CandidateSets, got {type(candidates).__name__}; "
                 f"use CandidateSets.normalized(tensor, layout)"
             )
-        vectors = candidates.numpy()
+        ids, vectors = checked_ids(ids), candidates.numpy()
         if candidates.vectors.dtype == torch.bfloat16:
             vectors = unit_rows(vectors)
         rows = np.array(vectors.transpose(1, 0, 2), order="C")  # always a copy

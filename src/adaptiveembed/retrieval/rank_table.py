@@ -4,7 +4,7 @@ This is what utilities and the oracle read (App. A.3). No score matrix is held: 
 as they are scored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +27,7 @@ from adaptiveembed.similarity.assignment import require_supported_capacity
 from adaptiveembed.similarity.kernels.calls import count_reached, score_matrix
 from adaptiveembed.similarity.kernels.panels import Floats, Scope
 from adaptiveembed.structure.candidates import CandidateSets
-from adaptiveembed.structure.selection import Selection
+from adaptiveembed.structure.selection import Selection, require_selection
 
 QUERIES_AT_ONCE = 64
 """The scores of so many queries with all of their positives are held at a time."""
@@ -37,7 +37,7 @@ def rank_table(
     gallery: Gallery,
     queries: CandidateSets,
     positives: np.ndarray,  # not a named shape: the errors below say what to do
-    selections: Sequence[Selection],
+    selections: Iterable[Selection],
     *,
     among: np.ndarray | None = None,
 ) -> RankTable:
@@ -54,7 +54,7 @@ def rank_table(
     """
     require_comparable_queries(gallery, queries)
     positives = _required_positives(gallery, queries, positives)
-    _require_selections(gallery, selections)
+    selections = _required_selections(gallery, selections)
     counted = np.arange(len(gallery)) if among is None else _required_places(gallery, among)
     scope = Scope(gallery.stored, (), counted, torch.get_num_threads())
     starts = range(0, len(queries), QUERIES_AT_ONCE)
@@ -132,17 +132,20 @@ def _required_positives(gallery: Gallery, queries: CandidateSets, given: object)
     return positives
 
 
-def _require_selections(gallery: Gallery, selections: Sequence[Selection]) -> None:
+def _required_selections(gallery: Gallery, given: Iterable[Selection]) -> tuple[Selection, ...]:
+    if isinstance(given, Selection):
+        raise UnknownSelectionError(
+            f"a rank table takes a list of selections, got selection {given}; put it in a list"
+        )
+    selections = tuple(given)
     if not selections:
         raise EmptyBatchError("a rank table needs at least one selection")
     for each in selections:
-        if not isinstance(each, Selection):
-            raise UnknownSelectionError(
-                f"got {each!r} where a selection is needed; use Selection.parse(text, layout)"
-            )
+        require_selection(each)
         if each.layout != gallery.layout:
             raise LayoutMismatchError(
                 f"selection {each} has layout {each.layout} and the gallery {gallery.layout}; "
                 f"make selections with the gallery's layout"
             )
         require_supported_capacity(each.capacity)
+    return selections

@@ -68,6 +68,7 @@ class Rankings:
         _check_shapes(self)
         _check_dtypes(self)
         _check_indices(self)
+        _check_padding(self)
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -113,4 +114,15 @@ def _check_indices(rankings: Rankings) -> None:
             f"index {rankings.indices[outside][0]} lies outside of a gallery of "
             f"{len(rankings.gallery_ids)} items; give places in the gallery, or {PADDING} where "
             "fewer items were found"
+        )
+
+
+def _check_padding(rankings: Rankings) -> None:
+    """Refuse an item after the filling: it would be exported with the score of another."""
+    padded = rankings.indices == PADDING
+    wrong = np.flatnonzero((padded[:, :-1] & ~padded[:, 1:]).any(axis=1))
+    if wrong.size:
+        raise ShapeError(
+            f"the indices of query {wrong[0]} are {rankings.indices[wrong[0]].tolist()}, with an "
+            f"item after the filling {PADDING}; put the filling at the end of the row"
         )

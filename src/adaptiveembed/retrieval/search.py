@@ -16,16 +16,15 @@ from adaptiveembed.structure.candidates import CAES, CandidateSets
 from adaptiveembed.structure.selection import Selection
 
 
-def search(gallery: Gallery, queries: CAES, k: int) -> Rankings:
+def search(gallery: Gallery, queries: CAES, k: int | np.integer) -> Rankings:
     """The k items most similar to each query: ids, order and scores as if every pair were scored.
 
     There are fewer than k where the gallery has fewer. Equal scores are listed in gallery order. No
     score depends on the other queries, on the other items or on the number of threads.
     """
     _require_caes(queries)
-    _require_count(k)
     require_comparable_queries(gallery, queries.candidates)
-    k = min(k, len(gallery))
+    k = min(_required_count(k), len(gallery))
     indices = np.full((len(queries), k), -1, np.int64)
     scores = np.full((len(queries), k), -np.inf, np.float32)
     for selection, members in queries.buckets().items():
@@ -48,6 +47,7 @@ def score_gallery(gallery: Gallery, queries: CAES) -> ScoreArray32:
 
 def require_comparable_queries(gallery: Gallery, queries: CandidateSets) -> None:
     """Refuse queries that were embedded for another gallery."""
+    _require_kinds(gallery, queries)
     if queries.layout != gallery.layout:
         raise LayoutMismatchError(
             f"queries have layout {queries.layout} and the gallery {gallery.layout}; "
@@ -60,9 +60,24 @@ def require_comparable_queries(gallery: Gallery, queries: CandidateSets) -> None
         )
 
 
-def _require_count(k: object) -> None:
-    if not isinstance(k, int) or k < 1:
+def _required_count(k: object) -> int:
+    # numpy's whole numbers are not Python's, and Python's truths are.
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise SettingError(f"k is {k!r}; ask for a whole number of items, at least one")
+    return int(k)
+
+
+def _require_kinds(gallery: object, queries: object) -> None:
+    if not isinstance(gallery, Gallery):
+        raise DtypeError(
+            f"what is searched is a Gallery, got {type(gallery).__name__}; "
+            f"use Gallery.from_candidates(ids, candidates)"
+        )
+    if not isinstance(queries, CandidateSets):
+        raise DtypeError(
+            f"queries are CandidateSets here, got {type(queries).__name__}; give the .candidates "
+            f"of a CAES, or CandidateSets.normalized(tensor, layout)"
+        )
 
 
 def _require_caes(queries: object) -> None:

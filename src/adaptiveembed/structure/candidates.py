@@ -14,6 +14,7 @@ from adaptiveembed.errors import (
     NotFiniteError,
     NotNormalizedError,
     ShapeError,
+    UnknownSelectionError,
 )
 from adaptiveembed.shapes import (
     ActiveVectors,
@@ -23,8 +24,8 @@ from adaptiveembed.shapes import (
     SetArray,
     SetVectors,
 )
-from adaptiveembed.structure.groups import GroupLayout
-from adaptiveembed.structure.selection import Selection
+from adaptiveembed.structure.groups import GroupLayout, require_layout
+from adaptiveembed.structure.selection import Selection, require_selection
 
 UNIT_LENGTH_TOLERANCE = {
     torch.float32: 1e-5,
@@ -52,6 +53,7 @@ class CandidateSets:
     layout: GroupLayout
 
     def __post_init__(self) -> None:
+        require_layout(self.layout)
         _require_tensor(self.vectors)
         _require_candidate_shape(self.vectors, self.layout)
         _require_supported_dtype(self.vectors)
@@ -60,6 +62,7 @@ class CandidateSets:
     @classmethod
     def normalized(cls, raw: Tensor, layout: GroupLayout) -> "CandidateSets":
         """Candidate sets in the directions of ``raw``, whose vectors may have any length but 0."""
+        require_layout(layout)
         _require_tensor(raw)
         _require_candidate_shape(raw, layout)
         _require_supported_dtype(raw)
@@ -87,6 +90,7 @@ class CandidateSets:
 
     def positions(self, selection: Selection) -> tuple[int, ...]:
         """The positions that ``selection`` activates in these candidate sets."""
+        require_selection(selection)
         if selection.layout != self.layout:
             raise LayoutMismatchError(
                 f"selection {selection} is of layout {selection.layout} and the candidate sets of "
@@ -110,6 +114,7 @@ class CAES:
     selections: tuple[Selection, ...]
 
     def __post_init__(self) -> None:
+        _require_list_of_selections(self.selections)
         object.__setattr__(self, "selections", tuple(self.selections))
         if len(self.selections) != len(self.candidates):
             raise ShapeError(
@@ -129,7 +134,7 @@ class CAES:
         return len(self.selections)
 
     def __getitem__(self, index: ItemIndex) -> "CAES":
-        rows = torch.arange(len(self))[_rows(index, len(self))].tolist()
+        rows = torch.arange(len(self), device="cpu")[_rows(index, len(self))].tolist()
         return CAES(self.candidates[index], tuple(self.selections[row] for row in rows))
 
     def __repr__(self) -> str:
@@ -142,8 +147,9 @@ class CAES:
 
     @property
     def capacities(self) -> ItemCounts:
-        """How many vectors each item activates."""
-        return torch.tensor([selection.capacity for selection in self.selections])
+        """How many vectors each item activates, on the CPU."""
+        counts = [selection.capacity for selection in self.selections]
+        return torch.tensor(counts, device="cpu")
 
     @property
     def positions(self) -> tuple[tuple[int, ...], ...]:
@@ -169,7 +175,9 @@ class CAES:
         items: dict[Selection, list[int]] = {}
         for item, selection in enumerate(self.selections):
             items.setdefault(selection, []).append(item)
-        return {selection: torch.tensor(indices) for selection, indices in items.items()}
+        return {
+            selection: torch.tensor(indices, device="cpu") for selection, indices in items.items()
+        }
 
 
 def activate(candidates: CandidateSets, selection: Selection) -> ActiveVectors:
@@ -192,12 +200,21 @@ def _rows(index: ItemIndex, num_items: int) -> slice | Tensor:
     if isinstance(index, slice):
         return index
     # On the CPU, from where indices reach tensors of every device.
-    rows = (index.cpu() if isinstance(index, Tensor) else torch.tensor(index)).reshape(-1)
+    found = index.cpu() if isinstance(index, Tensor) else torch.tensor(index, device="cpu")
+    rows = found.reshape(-1)
     if rows.dtype == torch.bool:
         _require_mask_of_all(rows, num_items)
         return rows
     _require_known_items(rows, num_items)
     return rows.to(torch.int64)
+
+
+def _require_list_of_selections(given: object) -> None:
+    if isinstance(given, (Selection, str)):
+        raise UnknownSelectionError(
+            f"a CAES has a list of selections, one per item, got {str(given)!r}; "
+            f"use FixedAllocator to give every item the same"
+        )
 
 
 def _require_mask_of_all(mask: Tensor, num_items: int) -> None:

@@ -106,6 +106,15 @@ class GroupLayout:
         return self.sizes[group]
 
 
+def require_layout(layout: object) -> None:
+    """Refuse anything but a layout."""
+    if not isinstance(layout, GroupLayout):
+        raise LayoutMismatchError(
+            f"a group layout is needed, got {layout!r}; write for example GroupLayout((4, 4)), or "
+            f"GroupLayout.parse('4+4')"
+        )
+
+
 def parse_sum(text: str, *, meaning: str) -> tuple[int, ...]:
     """The whole numbers of a text such as ``"2+1"``."""
     try:

@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from functools import cached_property, total_ordering
 
 from adaptiveembed.errors import LayoutMismatchError, UnknownSelectionError
-from adaptiveembed.structure.groups import GroupLayout, GroupPrefix, parse_sum, whole_numbers
+from adaptiveembed.structure.groups import (
+    GroupLayout,
+    GroupPrefix,
+    parse_sum,
+    require_layout,
+    whole_numbers,
+)
 
 
 @total_ordering
@@ -22,6 +28,7 @@ class Selection:
     prefix_lengths: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        require_layout(self.layout)
         lengths = whole_numbers(self.prefix_lengths, meaning="prefix lengths")
         object.__setattr__(self, "prefix_lengths", lengths)
         self._require_a_length_per_group()
@@ -108,3 +115,11 @@ class Selection:
                     f"selection {self} asks for {length} vectors of group {group}, which has "
                     f"{size} in layout {self.layout}; choose 0 to {size}"
                 )
+
+
+def require_selection(given: object) -> None:
+    """Refuse anything but a selection."""
+    if not isinstance(given, Selection):
+        raise UnknownSelectionError(
+            f"got {given!r} where a selection is needed; use Selection.parse(text, layout)"
+        )
