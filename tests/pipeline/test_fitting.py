@@ -8,7 +8,7 @@ import pytest
 
 from adaptiveembed import __version__
 from adaptiveembed.data.pairs import read_manifest
-from adaptiveembed.errors import ModelFormatError, SettingError
+from adaptiveembed.errors import ModelFormatError, SettingError, TrainingError
 from adaptiveembed.pipeline.fitting import (
     RECIPE,
     RECORD,
@@ -118,6 +118,22 @@ def test_a_recipe_of_somebody_else_is_not_written_over(tmp_path):
     with pytest.raises(SettingError, match=r"something other than a run \(recipe\.toml\)"):
         begin_run(JointPairs((tiny_pairs(),)), tiny_recipe(), tmp_path)
     assert (tmp_path / RECIPE).read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("stage", "batch_size", "told"),
+    [
+        ("representation", 47, r"Stage I stopped at step 1 of 2: .* the weight qformers\."),
+        ("allocation", 36, r"Stage II stopped at step 1 of 1: .* the weight \w+\."),
+    ],
+)
+def test_weights_that_one_step_made_too_large_are_told(tmp_path, stage, batch_size, told):
+    """No loss has seen them when the validation does."""
+    training = f"{stage}.training"
+    changes = [f"{training}.optimizer.{each}" for each in ("learning_rate=1e30", "warmup=0")]
+    recipe = tiny_recipe("laptop", *changes, f"{training}.batch_size={batch_size}")
+    with pytest.raises(TrainingError, match=f"^{told}.* reaches 1e.30, .* lower learning_rate"):
+        AdaptiveEmbed.fit(tiny_pairs(), recipe=recipe, folder=tmp_path)
 
 
 def test_figures_of_several_policies_are_their_mean():

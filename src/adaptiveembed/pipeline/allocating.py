@@ -31,6 +31,7 @@ from adaptiveembed.allocation.utility import (
     state_utilities,
     utility_scale,
 )
+from adaptiveembed.errors import NotFiniteError
 from adaptiveembed.pipeline.paired import JointPairs
 from adaptiveembed.pipeline.recipe import AllocationRecipe, Recipe
 from adaptiveembed.pipeline.representing import FIGURE
@@ -192,7 +193,14 @@ def batched_probabilities(model: nn.Module, inputs: PolicyInputs) -> torch.Tenso
             action_probabilities(model(inputs[start : start + BATCH_SIZE].to(like.device))).cpu()
             for start in range(0, len(inputs), BATCH_SIZE)
         ]
-    return torch.cat(parts)
+    found = torch.cat(parts)
+    # a threshold would take NaN for an item that stops
+    if not found.isfinite().all():
+        raise NotFiniteError(
+            "the policy gives probabilities that hold NaN; train it again with a lower "
+            "allocation.training.optimizer.learning_rate"
+        )
+    return found
 
 
 def direction_examples(
