@@ -113,3 +113,19 @@ def test_the_readme_lists_the_selections_that_the_policy_can_reach():
         [f"`{node}`", str(node.capacity), " ".join(map(str, node.positions))]
         for node in space.nodes
     ]
+
+
+def test_every_dependency_at_run_time_has_its_reason():
+    page = read("docs/decisions/dependencies.md").partition("## For development")[0]
+    explained = [name for row in table_rows(page) if row[0] for name in row[0].split(", ")]
+    needed = tomllib.loads(read("pyproject.toml"))["project"]["dependencies"]
+    assert sorted(explained) == sorted(re.match(r"[\w-]+", line)[0] for line in needed)
+
+
+def test_the_readme_draws_every_folder():
+    tree = re.search(r"^## The tree\n\n```\n(.*?)^```", read("README.md"), re.DOTALL | re.MULTILINE)
+    drawn = set(re.findall(r"^ *(\w+)/ ", tree[1], flags=re.MULTILINE))
+    package = {path.parent.name for path in ROOT.glob("src/adaptiveembed/*/__init__.py")}
+    folders = {"benchmarks", "docs", "examples", "recipes", "tests"}
+    assert drawn == package | folders
+    assert all((ROOT / folder).is_dir() for folder in folders)
