@@ -243,7 +243,7 @@ def test_features_that_are_all_the_same_are_refused(call, tmp_path):
     import_dataset(files, tmp_path / "features")
     small = ["--set", "representation.training.batch_size=16"]
     told = call(*training(tmp_path / "features", tmp_path / "run"), *small).error
-    assert "are all the same, so that nothing can be aligned with them" in told
+    assert "the global features of the text are all the same, so that nothing can be" in told
     assert "look for the cause in the encoder" in told
 
 

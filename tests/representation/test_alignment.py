@@ -221,6 +221,19 @@ def test_a_side_that_never_changes_is_refused(value, ridge):
         canonical_maps(pair_moments(pairs), 2, ridge)
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_errors_call_the_sides_by_their_names_if_they_have_some(place):
+    names = ("text", "audio")
+    sides = [torch.randn(60, 3), torch.randn(60, 3)]
+    sides[place][:] = 1.0
+    told = f"the global features of the {names[place]} are all the same"
+    with pytest.raises(SettingError, match=told):
+        fitted_alignment(FeaturePairs(*sides, names), 2)
+    sides[place][4, 1] = float("nan")
+    with pytest.raises(NotFiniteError, match=f"the {names[place]} feature of pair 4 holds NaN"):
+        FeaturePairs(*sides, names)
+
+
 @pytest.mark.parametrize("number", [0, 2])
 def test_too_few_pairs_are_refused(number):
     with pytest.raises(EmptyBatchError, match=f"needs at least 3 pairs, got {number}; give more"):

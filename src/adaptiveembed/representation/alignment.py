@@ -47,6 +47,8 @@ class FeaturePairs:
 
     source: Tensor  # [pairs, source width]; not a named shape: the errors below say what to do
     target: Tensor  # [pairs, target width]
+    names: tuple[str, str] = ("source", "target")
+    """What errors call the sides."""
 
     def __post_init__(self) -> None:
         _require_pairs(self)
@@ -55,7 +57,7 @@ class FeaturePairs:
         return len(self.source)
 
     def __getitem__(self, rows: Tensor) -> "FeaturePairs":
-        return FeaturePairs(self.source[rows], self.target[rows])
+        return FeaturePairs(self.source[rows], self.target[rows], self.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +102,7 @@ class PairMoments:
     source: Tensor  # [source width, source width]
     target: Tensor  # [target width, target width]
     cross: Tensor  # [source width, target width]
+    names: tuple[str, str] = ("source", "target")
 
     @cached_property
     def source_spectrum(self) -> Spectrum:
@@ -119,7 +122,8 @@ def pair_moments(pairs: FeaturePairs) -> PairMoments:
         left, right = source[rows].double() - means[0], target[rows].double() - means[1]
         for total, one, other in zip(sums, (left, right, left), (left, right, right), strict=True):
             total.addmm_(one.T, other)
-    return PairMoments(*means, *(total / len(source) for total in sums))
+    of_source, of_target, cross = (total / len(source) for total in sums)
+    return PairMoments(*means, of_source, of_target, cross, pairs.names)
 
 
 def mean_of(features: GlobalFeatures) -> Tensor:
@@ -154,8 +158,8 @@ def canonical_maps(moments: PairMoments, dim: int, ridge: float) -> Alignment:
     ``ridge`` is added to every variance, as a share of the mean variance of that side.
     """
     _require_ridge(ridge)
-    whiten_source = _whitening(moments.source_spectrum, ridge, "source")
-    whiten_target = _whitening(moments.target_spectrum, ridge, "target")
+    whiten_source = _whitening(moments.source_spectrum, ridge, moments.names[0])
+    whiten_target = _whitening(moments.target_spectrum, ridge, moments.names[1])
     whitened = whiten_source.T @ moments.cross @ whiten_target
     left, correlations, right = torch.linalg.svd(whitened, full_matrices=False)
     found = correlations[:dim].clamp(max=1)
@@ -274,7 +278,7 @@ def _require_pairs(pairs: FeaturePairs) -> None:
             f"an alignment needs at least {MIN_PAIRS} pairs, got {source[0]}; "
             f"give more pairs, or use global_position = learned"
         )
-    for name, side in (("source", pairs.source), ("target", pairs.target)):
+    for name, side in zip(pairs.names, (pairs.source, pairs.target), strict=True):
         wrong = ~torch.isfinite(side).all(dim=1)
         if wrong.any():
             raise NotFiniteError(

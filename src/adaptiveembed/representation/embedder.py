@@ -97,7 +97,8 @@ class PairEmbedder(nn.Module):
             matryoshka_widths: The widths to which the encoder says that features may be cut.
         """
         cuts = tuple(matryoshka_widths)
-        data = FittingData(source[1], target[1], places, validation, cuts, seed)
+        modalities = source[0], target[0]
+        data = FittingData(source[1], target[1], modalities, places, validation, cuts, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             embedder = cls(settings, {each: features.width for each, features in (source, target)})

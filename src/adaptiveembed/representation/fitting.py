@@ -11,6 +11,7 @@ import torch
 from adaptiveembed.representation.alignment import FeaturePairs, LinearMap, fitted_alignment
 from adaptiveembed.representation.global_position import shared_narrowing
 from adaptiveembed.representation.settings import EmbedderSettings, GlobalPosition
+from adaptiveembed.structure.direction import Modality
 from adaptiveembed.structure.encoded import EncodedMedia, Features
 
 Places = Sequence[int] | np.ndarray
@@ -29,6 +30,7 @@ class FittingData:
 
     source: Features
     target: Features
+    modalities: tuple[Modality, Modality]
     training: Places
     validation: Places | None
     """Other pairs, to choose the regularisation on; without them some training pairs are held out
@@ -41,7 +43,9 @@ class FittingData:
         """The global features of the pairs at these places."""
         rows = torch.as_tensor(np.asarray(places, dtype=np.int64))
         return FeaturePairs(
-            self.source.global_features()[rows], self.target.global_features()[rows]
+            self.source.global_features()[rows],
+            self.target.global_features()[rows],
+            self.modalities,
         )
 
     def some_states(self) -> tuple[Iterator[EncodedMedia], Iterator[EncodedMedia]]:
