@@ -58,3 +58,16 @@ def test_positives_are_an_array():
             ),
         }
     )
+
+
+def test_a_direction_is_no_text():
+    wrong = (
+        "SettingError: a direction is needed, got 'text→image'; write for example "
+        "Direction(Modality.TEXT, Modality.IMAGE)"
+    )
+    check_answers(
+        {
+            "ae.full_gallery(list('abcde'), text, image, ['a'], 'text→image')": wrong,
+            "ae.RetrievalTask('text→image', 'd', text[:1], task.gallery, task.positives)": wrong,
+        }
+    )

@@ -403,3 +403,12 @@ def test_where_torch_makes_tensors_by_default_does_not_matter():
         assert [items.tolist() for items in caes.buckets().values()] == [[0, 1, 2]]
         chosen = caes[[2, 0]]
     assert torch.equal(chosen.candidates.vectors, caes.candidates.vectors[[2, 0]])
+
+
+def test_parts_are_concatenated_from_a_list_or_one_by_one():
+    caes = CAES(random_candidates(3, PAPER_LAYOUT, 4), (selected("1+1"),) * 3)
+    whole = CAES.concatenate(part for part in (caes[:1], caes[1:]))
+    assert whole.selections == caes.selections
+    assert torch.equal(whole.candidates.vectors, caes.candidates.vectors)
+    parts = iter((caes.candidates[:1], caes.candidates[1:]))
+    assert torch.equal(CandidateSets.concatenate(parts).vectors, caes.candidates.vectors)

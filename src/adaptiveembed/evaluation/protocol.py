@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adaptiveembed.errors import EmptyBatchError, ShapeError, UnknownIdError
+from adaptiveembed.errors import EmptyBatchError, SettingError, ShapeError, UnknownIdError
 from adaptiveembed.metrics.ranks import checked_positives
 from adaptiveembed.retrieval.gallery import Gallery
 from adaptiveembed.retrieval.ranking import PADDING
@@ -31,6 +31,7 @@ class RetrievalTask:
     positives: np.ndarray  # not a named shape: the errors below say what to do
 
     def __post_init__(self) -> None:
+        _require_direction(self.direction)
         query_ids = distinct_ids(self.query_ids, meaning="query ids")
         positives = checked_positives(self.positives, len(self.gallery))
         object.__setattr__(self, "query_ids", query_ids)
@@ -86,6 +87,7 @@ def full_gallery(
     is every pair, training prefix and query split alike; the queries are those of ``query_ids``,
     and the one positive of each is its own counterpart.
     """
+    _require_direction(direction)
     pairs, asked = checked_ids(ids), checked_ids(query_ids, meaning="query ids")
     if not asked:
         raise EmptyBatchError("query_ids is empty; name at least one pair as a query")
@@ -125,6 +127,14 @@ def _checked_relevant(query: int, relevant: Sequence[str]) -> tuple[str, ...]:
             "query out"
         )
     return ids
+
+
+def _require_direction(given: object) -> None:
+    if not isinstance(given, Direction):
+        raise SettingError(
+            f"a direction is needed, got {given!r}; write for example "
+            f"Direction(Modality.TEXT, Modality.IMAGE)"
+        )
 
 
 def _require_one_of_each(task: RetrievalTask) -> None:

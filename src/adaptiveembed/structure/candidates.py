@@ -69,8 +69,9 @@ class CandidateSets:
         return cls(_scaled_to_unit_length(raw), layout)
 
     @classmethod
-    def concatenate(cls, parts: "Sequence[CandidateSets]") -> "CandidateSets":
+    def concatenate(cls, parts: "Iterable[CandidateSets]") -> "CandidateSets":
         """The items of all parts, one part after another."""
+        parts = tuple(parts)
         _require_parts_that_fit(parts)
         return _already_checked(torch.cat([part.vectors for part in parts]), parts[0].layout)
 
@@ -125,8 +126,9 @@ class CAES:
             self.candidates.positions(selection)
 
     @classmethod
-    def concatenate(cls, parts: "Sequence[CAES]") -> "CAES":
+    def concatenate(cls, parts: "Iterable[CAES]") -> "CAES":
         """The items of all parts, one part after another."""
+        parts = tuple(parts)
         candidates = CandidateSets.concatenate([part.candidates for part in parts])
         return cls(candidates, tuple(each for part in parts for each in part.selections))
 
