@@ -62,7 +62,7 @@ hooks: $(READY) ## Check each commit before it is made
 	$(BIN)/prek install
 
 .PHONY: clean
-clean: ## Remove what was made here, except the environment
+clean: ## Remove caches, dist and site; keep the environment and results
 	rm -rf dist site mutants .cache .coverage .hypothesis .import_linter_cache
 	rm -rf .mypy_cache .pytest_cache .ruff_cache
 
