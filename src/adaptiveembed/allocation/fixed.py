@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from adaptiveembed.errors import LayoutMismatchError
 from adaptiveembed.structure.candidates import CAES, CandidateSets
-from adaptiveembed.structure.selection import Selection
+from adaptiveembed.structure.selection import Selection, require_selection
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,9 @@ class FixedAllocator:
     """
 
     selection: Selection
+
+    def __post_init__(self) -> None:
+        require_selection(self.selection)
 
     def allocate(self, candidates: CandidateSets) -> CAES:
         if candidates.layout != self.selection.layout:

@@ -11,7 +11,7 @@ from itertools import product
 from typing import NamedTuple
 
 from adaptiveembed.errors import LayoutMismatchError, SettingError, UnknownSelectionError
-from adaptiveembed.structure.groups import GroupLayout
+from adaptiveembed.structure.groups import GroupLayout, require_layout
 from adaptiveembed.structure.selection import Selection
 
 
@@ -173,6 +173,7 @@ def every_prefix(layout: GroupLayout) -> SelectionSpace:
 
 def smallest_selection(layout: GroupLayout) -> Selection:
     """Only the first vector of the first group, where every way starts."""
+    require_layout(layout)
     return Selection(layout, (1, *([0] * (layout.num_groups - 1))))
 
 
