@@ -30,16 +30,21 @@ def test_the_paper_s_recipe_has_the_paper_s_settings():
 
 
 @pytest.mark.parametrize(
-    ("name", "changed"),
+    ("base", "name", "changed"),
     [
-        ("without-mgcl", {"name", "representation.prefixes"}),
-        ("without-feedback", {"name", "allocation.policy.kind"}),
-        ("single-group", {"name", "representation.embedder.layout"}),
-        ("metaembed", {"name", "method", "representation.embedder.layout"}),
+        ("laptop", "without-mgcl", {"name", "representation.prefixes"}),
+        ("tst", "without-feedback", {"name", "allocation.policy.kind"}),
+        ("laptop", "single-group", {"name", "representation.embedder.layout"}),
+        ("laptop", "metaembed", {"name", "method", "representation.embedder.layout"}),
+        (
+            "metaembed",
+            "metaembed-small",
+            {"name", "representation.budgets", "representation.embedder.layout"},
+        ),
     ],
 )
-def test_a_variant_differs_from_its_base_in_what_it_is_called_after(name, changed):
-    tables = [to_table(read_recipe(each)) for each in ("laptop", name)]
+def test_a_variant_differs_from_its_base_in_what_it_is_called_after(base, name, changed):
+    tables = [to_table(read_recipe(each)) for each in (base, name)]
     assert set(differences(*tables)) == changed
 
 

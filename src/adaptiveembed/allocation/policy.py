@@ -243,9 +243,7 @@ class InvariantPolicy(LearnedPolicy):
         self.register_buffer("deviations", torch.ones(shape))
         self.first = nn.Linear(shape[1], width)
         self.of_edge = nn.Embedding(shape[0], width)
-        self.last = nn.Sequential(
-            nn.GELU(), nn.Linear(width, width), nn.GELU(), nn.Linear(width, 1)
-        )
+        self.last = nn.Sequential(nn.GELU(), nn.Linear(width, 1))
 
     means: Tensor
     deviations: Tensor

@@ -56,7 +56,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--against",
         action="append",
         metavar="NAME",
-        help="recipes of other methods (default: metaembed)",
+        help="recipes of other methods (default: metaembed-small)",
     )
     parser.add_argument(
         "--set",
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
     from adaptiveembed.pipeline.study import Study, scenes_corpora
 
     folder = arguments.output
-    rivals = tuple(arguments.against or ["metaembed"])
+    rivals = tuple(arguments.against or ["metaembed-small"])
     study = Study(folder, arguments.recipe, rivals, tuple(arguments.assignments))
     console = Console()
     try:

@@ -16,9 +16,10 @@ ABOUT = """\
 Trains a recipe on dataset folders into a run folder: first the candidates
 (Stage I), then the policy that allocates them (Stage II).
 
-Built-in recipes: laptop (the default), paper, metaembed, and the ablations
-without-mgcl, without-feedback and single-group. A file ending in .toml is a
-recipe too, and may build on another one by  base = "laptop".
+Built-in recipes: laptop (the default), paper, tst (the paper's policy at a
+laptop's size), the baselines metaembed and metaembed-small, and the ablations
+without-mgcl, without-feedback (of tst) and single-group. A file ending in .toml
+is a recipe too, and may build on another one by  base = "laptop".
 
 Ctrl-C finishes the step that is being made and saves; --resume goes on, and so
 it does after a kill, bit for bit as if nothing had happened.
