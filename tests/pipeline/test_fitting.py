@@ -130,7 +130,8 @@ def test_a_recipe_of_somebody_else_is_not_written_over(tmp_path):
 def test_weights_that_one_step_made_too_large_are_told(tmp_path, stage, batch_size, told):
     """No loss has seen them when the validation does."""
     training = f"{stage}.training"
-    changes = [f"{training}.optimizer.{each}" for each in ("learning_rate=1e30", "warmup=0")]
+    steps = ("learning_rate=1e30", "warmup=0", "weight_decay=0")
+    changes = [f"{training}.optimizer.{each}" for each in steps]
     recipe = tiny_recipe("laptop", *changes, f"{training}.batch_size={batch_size}")
     with pytest.raises(TrainingError, match=f"^{told}.* reaches 1e.30, .* lower learning_rate"):
         AdaptiveEmbed.fit(tiny_pairs(), recipe=recipe, folder=tmp_path)

@@ -37,6 +37,7 @@ SETTINGS = (
     "representation.embedder.feed_forward=16",
     "representation.training.epochs=2",
     "representation.training.batch_size=32",
+    "representation.training.validate_epochs=1",
     "allocation.policy.width=16",
     "allocation.policy.heads=2",
     "allocation.feedback.depth=5",
