@@ -15,8 +15,6 @@ from adaptiveembed.evaluation.results import Evaluation
 
 WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, TOP, BOTTOM = 62, 24, 46, 56
-LABEL_GAP = 12.5
-"""Least distance of two names in a column, so that both can be read."""
 MEASURE = "mAP"
 
 Number = float | int
@@ -33,7 +31,6 @@ STYLE = """\
 .chart .axis { stroke: currentColor; stroke-opacity: .55 }
 .chart .small { font-size: 11px }
 .chart .halo { stroke: var(--page); stroke-width: 4px; paint-order: stroke; font-weight: 600 }
-.chart .leader { stroke: var(--fixed); stroke-opacity: .6; stroke-width: .8 }
 .chart .frontier { fill: none; stroke: var(--fixed); stroke-dasharray: 5 4 }
 .chart .ours { fill: var(--ours); stroke: var(--ours) }
 .chart .oracle { fill: var(--oracle); stroke: var(--oracle) }
@@ -108,7 +105,7 @@ def capacity_figure(direction: str, policy: Mapping[int, int], oracle: Mapping[i
 
 
 def capacity_curve(points: Sequence[Point], title: str = "What capacity buys") -> str:
-    """The mAP at each capacity: every fixed selection by its name, rivals, policy and oracle."""
+    """The mAP at each capacity: every fixed selection, rivals, policy and oracle."""
     if not points:
         raise EmptyBatchError("there is no point to draw; give at least one")
     scores = [100 * one.score for one in points]
@@ -206,49 +203,42 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f}" if share >= 0.01 else f"{100 * share:.1f}"
 
 
+def _best_by_capacity(fixed: Sequence[Point]) -> dict[float, Point]:
+    ascending = sorted(fixed, key=lambda one: (one.capacity, one.score))
+    return {one.capacity: one for one in ascending}
+
+
 def _frontier(scale: _Scale, fixed: Sequence[Point]) -> str:
     """A line through the best fixed selection of each capacity."""
-    best: dict[float, Point] = {}
-    for one in sorted(fixed, key=lambda one: (one.capacity, one.score)):
-        best[one.capacity] = one
     corners = " ".join(
-        f"{scale.x(one.capacity):.1f},{scale.y(100 * one.score):.1f}" for one in best.values()
+        f"{scale.x(one.capacity):.1f},{scale.y(100 * one.score):.1f}"
+        for one in _best_by_capacity(fixed).values()
     )
     return f'<polyline class="frontier" points="{corners}"/>'
 
 
 def _named_dots(scale: _Scale, points: Sequence[Point]) -> Iterator[str]:
-    """Dots with their names at the right, pushed apart where they would lie on one another."""
-    columns: dict[float, list[Point]] = {}
+    """Dots, of which the best of each capacity has its name above it.
+
+    All twenty names would lie on one another; the others are told under the pointer.
+    """
+    best = _best_by_capacity(points)
     for one in points:
-        columns.setdefault(one.capacity, []).append(one)
-    for column in columns.values():
-        column.sort(key=lambda one: one.score)
-        heights = [scale.y(100 * one.score) for one in column]
-        places = spread_out(heights, LABEL_GAP, HEIGHT - BOTTOM - 6)
-        for one, y, place in zip(column, heights, places, strict=True):
-            x = scale.x(one.capacity)
-            yield f'<circle class="fixed" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
-            if abs(place - y) > LABEL_GAP / 2:
-                yield _line(x + 5, y, x + 13, place, "leader")
-            yield _text(x + 15, place + 4, one.name, "small")
-
-
-def spread_out(heights: Sequence[float], gap: float, lowest: Number) -> list[Number]:
-    """The heights, from the lowest up (y falls), moved as little upwards as leaves them a gap."""
-    places: list[Number] = []
-    for y in heights:
-        places.append(min(y, places[-1] - gap if places else lowest))
-    return places
+        x, y = scale.x(one.capacity), scale.y(100 * one.score)
+        told = escape(f"{one.name}: {100 * one.score:.1f}")
+        yield f"<g><title>{told}</title>{_shape(one.kind, x, y)}</g>"
+        if one is best[one.capacity]:
+            yield _text(x, y - 9, one.name, "small", anchor="middle")
 
 
 def _mark(scale: _Scale, point: Point) -> str:
-    """A large mark of its own shape with its name and figures."""
+    """A large mark of its own shape with its figures: above its name too, below its budget."""
     x, y = scale.x(point.capacity), scale.y(100 * point.score)
-    words = f"{point.name}: {100 * point.score:.1f}"
-    aside = point.kind is Kind.RIVAL
-    place = (x - 12, y + 4, "end") if aside and x > WIDTH / 2 else (x - 4, y - 13, "start")
-    name = _text(place[0], place[1], words, "halo", anchor=place[2])
+    if point.kind is Kind.RIVAL:
+        budget = point.name.split()[-1]
+        name = _text(x, y + 21, f"{budget}: {100 * point.score:.1f}", "halo", anchor="middle")
+    else:
+        name = _text(x - 4, y - 21, f"{point.name}: {100 * point.score:.1f}", "halo")
     return _shape(point.kind, x, y) + name
 
 
@@ -289,9 +279,9 @@ def _rounded_up(series: Sequence[tuple[Kind, Mapping[int, float]]]) -> float:
 
 
 def _rounded_range(low: float, high: float) -> tuple[Number, Number]:
-    """Round values around those that are drawn, with room above for names."""
+    """Round values around those that are drawn, with room above and below for names."""
     room = max(high - low, 1.0)
-    return max(0.0, floor(low - 0.08 * room)), ceil(high + 0.12 * room)
+    return max(0.0, floor(low - 0.12 * room)), ceil(high + 0.12 * room)
 
 
 def _round_values(low: Number, high: Number) -> list[Number]:
