@@ -1,4 +1,4 @@
-"""Measure every case and print the table, in about three minutes: `make bench`."""
+"""Measure every case and print the table, in about four minutes: `make bench`."""
 
 import argparse
 import json
