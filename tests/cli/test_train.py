@@ -225,8 +225,8 @@ def test_a_dataset_without_enough_pairs_to_train_on_is_refused(call, tmp_path):
     manifest = write_corpus(tmp_path / "own", 6)
     assert call("encode", manifest, "--output", tmp_path / "features").status == 0
     told = call(*training(tmp_path / "features", tmp_path / "run")).error
-    assert "features have 5 pairs to train on" in told
-    assert "give more pairs of split 'train', or change splits.validation_share" in told
+    assert "features have 5 pairs of split 'train': validation_share 0.1 of 5 pairs is 0" in told
+    assert "add pairs or raise validation_share" in told
     assert not (tmp_path / "run").exists()
 
 

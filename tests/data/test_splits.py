@@ -21,8 +21,8 @@ def names(count):
     policy=st.just(0.0) | st.floats(0.03, 0.4),
 )
 def test_every_pair_is_in_one_part_and_parts_have_their_share(count, seed, validation, policy):
-    chosen = SplitSettings(validation, 20, policy)
-    split = split_source(names(count), seed, chosen)
+    chosen = SplitSettings(validation, 20, policy, seed)
+    split = split_source(names(count), chosen)
     held = split.policy if policy else np.empty(0, np.int64)
     together = np.concatenate([split.representation, held, split.validation])
     assert sorted(together.tolist()) == list(range(count))
@@ -32,21 +32,21 @@ def test_every_pair_is_in_one_part_and_parts_have_their_share(count, seed, valid
         assert (np.diff(part) > 0).all()
 
 
-def test_without_a_policy_split_utilities_come_from_what_stage_one_saw():
+def test_without_a_policy_share_utilities_come_from_what_stage_one_saw():
     split = split_source(names(100))
     np.testing.assert_array_equal(split.policy, split.representation)
     assert len(split.validation) == 5
 
 
 def test_validation_is_five_in_a_hundred_and_never_more_than_its_bound():
-    assert SplitSettings() == SplitSettings(validation_share=0.05, validation_at_most=5_000)
-    assert (
-        len(split_source(names(400), settings=SplitSettings(validation_at_most=7)).validation) == 7
-    )
+    assert SplitSettings() == SplitSettings(validation_share=0.05, validation_limit=5_000)
+    assert len(split_source(names(400), SplitSettings(validation_limit=7)).validation) == 7
 
 
 def test_equal_arguments_give_equal_parts_and_another_seed_does_not():
-    one, same, other = (split_source(names(200), seed).validation for seed in (3, 3, 4))
+    one, same, other = (
+        split_source(names(200), SplitSettings(seed=seed)).validation for seed in (3, 3, 4)
+    )
     np.testing.assert_array_equal(one, same)
     assert set(one) != set(other)
 
@@ -54,23 +54,25 @@ def test_equal_arguments_give_equal_parts_and_another_seed_does_not():
 def test_the_order_of_the_pairs_changes_nothing():
     ids = names(200)
     shuffled = [ids[place] for place in np.random.default_rng(0).permutation(200)]
-    chosen = SplitSettings(policy_split=0.2)
-    one, other = split_source(ids, 1, chosen), split_source(shuffled, 1, chosen)
+    chosen = SplitSettings(policy_share=0.2, seed=1)
+    one, other = split_source(ids, chosen), split_source(shuffled, chosen)
     for part in ("representation", "policy", "validation"):
         mine = {ids[place] for place in getattr(one, part)}
         assert mine == {shuffled[place] for place in getattr(other, part)}
 
 
 def test_pairs_that_are_added_leave_most_others_where_they_were():
-    chosen = SplitSettings(validation_share=0.1, policy_split=0.2)
-    before, after = (split_source(names(count), 0, chosen) for count in (1_000, 1_010))
+    chosen = SplitSettings(validation_share=0.1, policy_share=0.2)
+    before, after = (split_source(names(count), chosen) for count in (1_000, 1_010))
     for part in ("policy", "validation"):
         stayed = np.isin(getattr(before, part), getattr(after, part)).mean()
         assert stayed > 0.95
 
 
 def test_holding_out_for_the_policy_leaves_validation_as_it_was():
-    one, other = (split_source(names(300), 2, SplitSettings(policy_split=p)) for p in (0.0, 0.3))
+    one, other = (
+        split_source(names(300), SplitSettings(policy_share=p, seed=2)) for p in (0.0, 0.3)
+    )
     np.testing.assert_array_equal(one.validation, other.validation)
 
 
@@ -101,10 +103,10 @@ def test_too_few_pairs_for_a_part_are_refused_by_its_setting():
     expected = r"validation_share 0\.05 of 20 pairs is 1 and at least 2 are needed; add pairs or"
     with pytest.raises(SettingError, match=expected):
         split_source(names(20))
-    with pytest.raises(SettingError, match=r"policy_split 0\.01 of 100 pairs is 1 and"):
-        split_source(names(100), settings=SplitSettings(policy_split=0.01))
+    with pytest.raises(SettingError, match=r"policy_share 0\.01 of 100 pairs is 1 and"):
+        split_source(names(100), SplitSettings(policy_share=0.01))
     with pytest.raises(SettingError, match="5 pairs leave 1 to train on beside 2 for validation"):
-        split_source(names(5), settings=SplitSettings(0.4, policy_split=0.4))
+        split_source(names(5), SplitSettings(0.4, policy_share=0.4))
     with pytest.raises(SettingError, match="of 0 pairs is 0"):
         split_source([])
 
@@ -113,10 +115,10 @@ def test_too_few_pairs_for_a_part_are_refused_by_its_setting():
     ("change", "message"),
     [
         ({"validation_share": 1.0}, "validation_share is 1.0; give a share"),
-        ({"policy_split": -0.1}, "policy_split is -0.1; give a share"),
+        ({"policy_share": -0.1}, "policy_share is -0.1; give a share"),
         ({"validation_share": 0.0}, "validation_share is 0; thresholds are set"),
-        ({"validation_share": 0.5, "policy_split": 0.5}, "leave nothing to train on"),
-        ({"validation_at_most": 1}, "validation_at_most is 1; give at least 2"),
+        ({"validation_share": 0.5, "policy_share": 0.5}, "leave nothing to Stage I"),
+        ({"validation_limit": 1}, "validation_limit is 1; give at least 2"),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused_by_name_and_value(change, message):

@@ -1,7 +1,8 @@
 import pytest
 
+from adaptiveembed.data.splits import SplitSettings
 from adaptiveembed.errors import SettingError
-from adaptiveembed.pipeline.recipe import Method, Prefixes, Recipe, Space, SplitSettings
+from adaptiveembed.pipeline.recipe import Method, Prefixes, Recipe, Space
 from adaptiveembed.pipeline.recipe_files import built_in_recipes, read_recipe
 from adaptiveembed.pipeline.settings import differences, read_settings, to_table
 from adaptiveembed.structure.groups import GroupLayout

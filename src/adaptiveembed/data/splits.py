@@ -20,35 +20,35 @@ FEWEST = 2
 
 @dataclass(frozen=True)
 class SplitSettings:
-    """How much of the source training split is held out."""
+    """What of the training split is kept from Stage I."""
 
     validation_share: float = 0.05
-    """Share of the pairs that chooses between models and sets the thresholds (R14)."""
-    validation_at_most: int = 5_000
-    """Pairs that validation has at most."""
-    policy_split: float = 0.0
-    """Share of the pairs that Stage I never sees and utilities come from (R13). With 0, they come
-    from the pairs that Stage I was trained on, as in the paper; on small data those are known by
-    heart and teach nothing."""
+    """The share of training pairs on which everything is chosen (R14)."""
+    validation_limit: int = 5000
+    """The most pairs that validation takes."""
+    policy_share: float = 0.0
+    """The share of training pairs that Stage I never sees, and whose utilities teach the policy
+    (R13); 0: utilities are those of Stage I's own pairs, as the paper is read. On small data those
+    are known by heart and teach nothing."""
+    seed: int = 0
+    """Which pairs these are."""
 
     def __post_init__(self) -> None:
-        for name in ("validation_share", "policy_split"):
+        for name in ("validation_share", "policy_share"):
             if not 0 <= getattr(self, name) < 1:
-                raise SettingError(
-                    f"{name} is {getattr(self, name)}; give a share from 0 to less than 1"
-                )
+                raise SettingError(f"{name} is {getattr(self, name)}; give a share below 1")
         if self.validation_share == 0:
             raise SettingError(
                 "validation_share is 0; thresholds are set on validation pairs, so hold some out"
             )
-        if self.validation_share + self.policy_split >= 1:
+        if self.validation_share + self.policy_share >= 1:
             raise SettingError(
-                f"validation_share {self.validation_share} and policy_split {self.policy_split} "
-                f"leave nothing to train on; make them smaller"
+                f"validation_share {self.validation_share} and policy_share {self.policy_share} "
+                f"leave nothing to Stage I; give less than 1 in all"
             )
-        if self.validation_at_most < FEWEST:
+        if self.validation_limit < FEWEST:
             raise SettingError(
-                f"validation_at_most is {self.validation_at_most}; give at least {FEWEST}"
+                f"validation_limit is {self.validation_limit}; give at least {FEWEST}"
             )
 
 
@@ -64,15 +64,13 @@ class SourceSplit:
     """What chooses and sets the thresholds."""
 
 
-def split_source(
-    ids: Sequence[str], seed: int = 0, settings: SplitSettings | None = None
-) -> SourceSplit:
+def split_source(ids: Sequence[str], settings: SplitSettings | None = None) -> SourceSplit:
     """The parts of the source training split; equal arguments give equal parts."""
     settings = settings or SplitSettings()
-    ids = distinct_ids(ids)
+    ids, seed = distinct_ids(ids), settings.seed
     wanted = _count(len(ids), settings.validation_share, "validation_share")
-    validation = hashed_order(ids, seed, "validation")[: min(wanted, settings.validation_at_most)]
-    held = _count(len(ids), settings.policy_split, "policy_split") if settings.policy_split else 0
+    validation = hashed_order(ids, seed, "validation")[: min(wanted, settings.validation_limit)]
+    held = _count(len(ids), settings.policy_share, "policy_share") if settings.policy_share else 0
     order = hashed_order(ids, seed, "policy")
     policy = order[~np.isin(order, validation)][:held]
     representation = np.setdiff1d(np.arange(len(ids)), np.concatenate([validation, policy]))

@@ -10,7 +10,7 @@ from adaptiveembed.allocation.bank import BankSampling
 from adaptiveembed.allocation.feedback import FeedbackSettings
 from adaptiveembed.allocation.policy import PolicySettings
 from adaptiveembed.allocation.utility import UtilitySettings
-from adaptiveembed.errors import SettingError
+from adaptiveembed.data.splits import SplitSettings
 from adaptiveembed.representation.metaembed import PAPER_BUDGETS, Budget, MetaEmbedLoss
 from adaptiveembed.representation.mgcl import (
     MultiGroupContrastiveLoss,
@@ -57,31 +57,6 @@ class Space(StrEnum):
         """The space of a layout."""
         made = {Space.COARSE_TO_FINE: coarse_to_fine, Space.EVERY_PREFIX: every_prefix}
         return made[self](layout)
-
-
-@dataclass(frozen=True)
-class SplitSettings:
-    """What of the training split is kept from Stage I."""
-
-    validation_share: float = 0.05
-    """The share of training pairs on which everything is chosen (R14)."""
-    validation_limit: int = 5000
-    """The most pairs that validation takes."""
-    policy_share: float = 0.0
-    """The share of training pairs that Stage I never sees, and whose utilities teach the policy
-    (R13); 0: utilities are those of Stage I's own pairs, as the paper is read."""
-    seed: int = 0
-    """Which pairs these are."""
-
-    def __post_init__(self) -> None:
-        for name in ("validation_share", "policy_share"):
-            if not 0 <= getattr(self, name) < 1:
-                raise SettingError(f"{name} is {getattr(self, name)}; give a share below 1")
-        if self.validation_share + self.policy_share >= 1:
-            raise SettingError(
-                f"validation_share {self.validation_share} and policy_share {self.policy_share} "
-                f"leave nothing to Stage I; give less than 1 in all"
-            )
 
 
 @dataclass(frozen=True)

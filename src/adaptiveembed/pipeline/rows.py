@@ -4,12 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adaptiveembed.errors import TrainingError
+from adaptiveembed.data.splits import SplitSettings, split_source
+from adaptiveembed.errors import SettingError, TrainingError
 from adaptiveembed.pipeline.paired import PairedFeatures
-from adaptiveembed.pipeline.recipe import SplitSettings
-
-FEWEST_VALIDATION = 2
-"""A validation set of one pair has no order to judge."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,16 +36,12 @@ class TrainingRows:
 
 
 def training_rows(data: PairedFeatures, settings: SplitSettings) -> TrainingRows:
-    """The training split divided by the settings; equal seeds and rows give equal parts."""
-    rows = np.random.default_rng(settings.seed).permutation(data.training)
-    validation = min(round(settings.validation_share * len(rows)), settings.validation_limit)
-    policy = round(settings.policy_share * len(rows))
-    first, second, rest = np.split(rows, [validation, validation + policy])
-    if len(first) < FEWEST_VALIDATION or len(rest) < 2:
+    """The training split divided by the settings; the order of the pairs changes nothing."""
+    rows = data.training
+    try:
+        split = split_source([data.ids[row] for row in rows], settings)
+    except SettingError as error:
         raise TrainingError(
-            f"{data.name} have {len(rows)} pairs to train on, which gives {len(first)} for "
-            f"validation and {len(rest)} for Stage I; give more pairs of split 'train', or change "
-            f"splits.validation_share"
-        )
-    held = rest if settings.policy_share == 0 else second
-    return TrainingRows(np.sort(rest), np.sort(held), np.sort(first))
+            f"{data.name} have {len(rows)} pairs of split 'train': {error}"
+        ) from error
+    return TrainingRows(rows[split.representation], rows[split.policy], rows[split.validation])
