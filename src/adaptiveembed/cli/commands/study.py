@@ -24,7 +24,7 @@ the same command goes on after Ctrl-C or a kill.
 
 EXAMPLES = """\
   adaptiveembed study scenes --output study
-      all three media and three seeds; about three hours on two cores
+      all three media and three seeds; some hours on two cores
   adaptiveembed study scenes --medium image --seeds 1 --output study
   adaptiveembed study features --recipe recipes/openclipart.toml --output study
 """
