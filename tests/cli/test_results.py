@@ -171,6 +171,8 @@ def test_a_model_of_features_that_were_brought_along_is_asked_by_features(call, 
     assert done.status == 0
     assert done.out.count("rank") == 3
     assert re.match(r"\s*0\n\d vectors?, selection \d\+\d ", done.out)
+    done = call("search", run, "--features", f"image={few}", "-k", 1, "--capacity", 1)
+    assert done.out.lstrip().startswith("0\n1 vector")
     for given, told in (
         (f"smell={files[Modality.TEXT]}", "there is no modality 'smell'"),
         (f"audio={files[Modality.TEXT]}", "this model is for text and image, got audio"),

@@ -68,29 +68,27 @@ class Asked:
         return selection
 
 
-def ask(
-    model: AdaptiveEmbed,
-    query: MediaLike,
-    *,
-    selection: str | None = None,
-    capacity: int | None = None,
-    threshold: float | None = None,
-) -> Asked:
-    """One query of a model, with the selection of its policy or the one that is given."""
+class Choice(NamedTuple):
+    """What replaces the policy's choice; nothing does where all is open."""
+
+    selection: str | None = None
+    capacity: int | None = None
+    threshold: float | None = None
+
+
+POLICY = Choice()
+"""The policy's own choice."""
+
+
+def ask(model: AdaptiveEmbed, query: MediaLike, choice: Choice = POLICY) -> Asked:
+    """One query of a model, with its selection."""
     modality = model.modality_of(query)
     encoded = encoded_in_batches(model.encoder(modality), [query], batch_size=1)
-    chosen = Choice(selection, capacity, threshold)
-    return _asked(model, str(query), modality, encoded, chosen)
+    return _asked(model, str(query), modality, encoded, choice)
 
 
-def ask_features(  # noqa: PLR0913 - of whom, what, and three ways to replace the policy
-    model: AdaptiveEmbed,
-    modality: Modality,
-    file: Path,
-    *,
-    selection: str | None = None,
-    capacity: int | None = None,
-    threshold: float | None = None,
+def ask_features(
+    model: AdaptiveEmbed, modality: Modality, file: Path, choice: Choice = POLICY
 ) -> list[Asked]:
     """The queries whose features a file holds, each called by its id.
 
@@ -107,27 +105,18 @@ def ask_features(  # noqa: PLR0913 - of whom, what, and three ways to replace th
                 f"{known.fingerprint}; give features of the same encoder"
             )
         queries = {one: store.read(np.array([row])) for row, one in enumerate(store.ids)}
-    chosen = Choice(selection, capacity, threshold)
-    return [_asked(model, one, modality, encoded, chosen) for one, encoded in queries.items()]
-
-
-class Choice(NamedTuple):
-    """What replaces the policy's choice; open: nothing does."""
-
-    selection: str | None
-    capacity: int | None
-    threshold: float | None
+    return [_asked(model, one, modality, encoded, choice) for one, encoded in queries.items()]
 
 
 def _asked(
-    model: AdaptiveEmbed, name: str, modality: Modality, encoded: EncodedMedia, chosen: Choice
+    model: AdaptiveEmbed, name: str, modality: Modality, encoded: EncodedMedia, choice: Choice
 ) -> Asked:
     """One encoded query with its selection, and the reasons where the policy chose it."""
-    caes = model.encode_query(encoded, modality=modality, **chosen._asdict())
+    caes = model.encode_query(encoded, modality=modality, **choice._asdict())
     direction = next(one for one in model.directions if one.source is modality)
-    if chosen.selection is not None or chosen.capacity is not None:
+    if choice.selection is not None or choice.capacity is not None:
         return Asked(name, direction, caes, None, None)
-    threshold = model.thresholds[direction] if chosen.threshold is None else chosen.threshold
+    threshold = model.thresholds[direction] if choice.threshold is None else choice.threshold
     (explained,) = model.explain(encoded, modality=modality, threshold=threshold)
     return Asked(name, direction, caes, explained, threshold)
 
@@ -151,19 +140,6 @@ class Searcher:
             pairs.direction.target: Gallery.from_candidates(pairs.ids, target),
         }
         return cls(model, dataset, galleries)
-
-    def search(
-        self,
-        query: MediaLike,
-        k: int,
-        *,
-        selection: str | None = None,
-        capacity: int | None = None,
-        threshold: float | None = None,
-    ) -> Findings:
-        """The k items of the other modality most similar to one query."""
-        asked = ask(self.model, query, selection=selection, capacity=capacity, threshold=threshold)
-        return self.answer(asked, k)
 
     def answer(self, asked: Asked, k: int) -> Findings:
         """The k items of the other modality most similar to what was asked."""

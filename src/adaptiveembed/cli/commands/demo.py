@@ -116,10 +116,11 @@ def _show(console: Console, demo: Demo, searcher: Searcher) -> None:
     from rich.text import Text
 
     from adaptiveembed.cli.finding import print_findings
+    from adaptiveembed.pipeline.searching import ask
 
     console.print(demo.report.headline())
     for query in (TYPED_QUERY, demo.picture):
-        print_findings(console, searcher.search(query, SHOWN), explain=True)
+        print_findings(console, searcher.answer(ask(searcher.model, query), SHOWN), explain=True)
     for line in _next(demo):
         console.print(Text(line), soft_wrap=True)  # a path that is cut cannot be copied
 

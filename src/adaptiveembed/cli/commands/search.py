@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
     from adaptiveembed.pipeline.fitting import model_folder, run_datasets
     from adaptiveembed.pipeline.inputs import known_modality
     from adaptiveembed.pipeline.model import AdaptiveEmbed
-    from adaptiveembed.pipeline.searching import Searcher, ask, ask_features
+    from adaptiveembed.pipeline.searching import Choice, Searcher, ask, ask_features
 
     if not (arguments.texts or arguments.file or arguments.features):
         raise SettingError(
@@ -92,15 +92,11 @@ def run(arguments: argparse.Namespace) -> None:
     model = AdaptiveEmbed.from_pretrained(model_folder(arguments.run))
     dataset = open_dataset(arguments.data or run_datasets(arguments.run)[0])
     require_encoders(dataset, model.facts.encoders)
-    chosen = {
-        "selection": arguments.selection,
-        "capacity": arguments.capacity,
-        "threshold": arguments.threshold,
-    }
+    choice = Choice(arguments.selection, arguments.capacity, arguments.threshold)
     # what cannot be asked is told before the long work
-    asked = [ask(model, query, **chosen) for query in (*arguments.texts, *arguments.file)]
+    asked = [ask(model, query, choice) for query in (*arguments.texts, *arguments.file)]
     for name, file in arguments.features:
-        asked += ask_features(model, known_modality(name), file, **chosen)
+        asked += ask_features(model, known_modality(name), file, choice)
     with ShownProgress() as announce:
         searcher = Searcher.over(model, dataset, announce("embedding the gallery"))
     console = Console()
