@@ -23,7 +23,7 @@ from adaptiveembed.pipeline.model import AdaptiveEmbed
 from adaptiveembed.pipeline.paired import JointPairs
 from adaptiveembed.pipeline.recipe_files import read_recipe
 from adaptiveembed.pipeline.representing import embed_pairs
-from adaptiveembed.pipeline.searching import Searcher, ask
+from adaptiveembed.pipeline.searching import Choice, Searcher, ask
 from tests.pipeline.tiny import NAMES, facts, picture_of, text_of, tiny_pairs, tiny_recipe
 from tests.plain import answers
 
@@ -155,7 +155,7 @@ def test_a_search_is_the_models_similarity_in_order(model, dataset):
     searcher = Searcher.over(model, dataset)
     _, pictures = embed_pairs(model.embedder, dataset.pairs)
     scores = model.similarity(model.encode_query(TEXTS[0]), pictures)[0]
-    findings = searcher.search(TEXTS[0], 5)
+    findings = searcher.answer(ask(model, TEXTS[0]), 5)
     assert [one.score for one in findings.found] == sorted(scores.tolist(), reverse=True)[:5]
     best = dataset.pairs.ids[int(scores.argmax())]
     assert findings.found[0].id == best
@@ -165,14 +165,18 @@ def test_a_search_is_the_models_similarity_in_order(model, dataset):
         assert sorted(theirs) == sorted(mine)
 
 
-def test_what_is_asked_is_answered_alike_in_either_way(model, dataset):
+def test_a_choice_takes_the_place_of_the_policys(model, dataset):
     searcher = Searcher.over(model, dataset)
-    asked = ask(model, TEXTS[1], threshold=0.5)
+    asked = ask(model, TEXTS[1], Choice(threshold=0.5))
     assert asked.threshold == 0.5
-    assert searcher.answer(asked, 3).found == searcher.search(TEXTS[1], 3, threshold=0.5).found
-    fixed = ask(model, TEXTS[1], capacity=4)
+    assert asked.caes.selections == model.encode_query(TEXTS[1], threshold=0.5).selections
+    findings = searcher.answer(asked, 3)
+    assert (findings.threshold, findings.selection) == (0.5, asked.selection)
+    fixed = ask(model, TEXTS[1], Choice(capacity=4))
     assert (fixed.threshold, fixed.explanation, fixed.selection.capacity) == (None, None, 4)
+    assert searcher.answer(fixed, 3).selection.capacity == 4
 
 
 def test_more_items_than_there_are_is_all_of_them(model, dataset):
-    assert len(Searcher.over(model, dataset).search(TEXTS[0], 10_000).found) == 90
+    asked = ask(model, TEXTS[0])
+    assert len(Searcher.over(model, dataset).answer(asked, 10_000).found) == 90

@@ -37,7 +37,7 @@ from adaptiveembed.structure.groups import GroupLayout
 from adaptiveembed.structure.selection import Selection
 
 CORPUS_SEED = 2
-"""Which scenes a study asks about; queries of seeds 0 and 1 were seen while defaults were chosen."""
+"""Which scenes a study asks about; queries of seeds 0 and 1 were seen while choosing defaults."""
 
 EVALUATION, TRANSFERS = "evaluation", "transfers.json"
 FIXED = "fixed "
