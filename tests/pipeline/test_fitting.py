@@ -165,7 +165,7 @@ def test_a_search_is_the_models_similarity_in_order(model, dataset):
         assert sorted(theirs) == sorted(mine)
 
 
-def test_a_choice_takes_the_place_of_the_policys(model, dataset):
+def test_a_choice_takes_the_place_of_the_policy(model, dataset):
     searcher = Searcher.over(model, dataset)
     asked = ask(model, TEXTS[1], Choice(threshold=0.5))
     assert asked.threshold == 0.5
