@@ -26,6 +26,7 @@ def test_enough_is_enough():
     require_enough(rows(32), tiny_recipe())
 
 
+FOLDS = ["splits.folds=2", "splits.policy_share=0"]
 BATCH, DEPTH = "representation.training.batch_size", "allocation.feedback.depth"
 
 
@@ -45,6 +46,10 @@ BATCH, DEPTH = "representation.training.batch_size", "allocation.feedback.depth"
             ["allocation.training.last_batch=drop", "allocation.policy.sharing=each"],
             [("allocation.training.batch_size", 16)],
         ),
+        (rows(64), FOLDS, []),
+        (rows(63), FOLDS, [(BATCH, 31)]),
+        (rows(80), [*FOLDS, "allocation.feedback.depth=40"], []),
+        (rows(80), [*FOLDS, "allocation.feedback.depth=41"], [(DEPTH, 40)]),
         (rows(40, 5), ["allocation.feedback.depth=40"], []),
         (rows(40), ["allocation.feedback.depth=40"], [(DEPTH, 39)]),
         (

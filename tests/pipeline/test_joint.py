@@ -110,7 +110,7 @@ def test_utilities_come_from_ranks_in_the_gallery_of_the_own_dataset(joint, trai
     recipe = trained.facts.recipe
     rows = training_rows(joint.pairs, recipe.splits)
     embedded, direction, sides = sides_in(joint, trained, turned=turned)
-    found = dataset_ranks(embedded, direction, rows, recipe.space)
+    found = dataset_ranks(embedded, direction, rows, rows.all, recipe.space)
     assert found.shape == (len(recipe.space.nodes), len(rows.all), 1)
     for node, ranks in zip(recipe.space.nodes, found, strict=True):
         for row, rank in zip(rows.all.tolist(), ranks[:, 0].tolist(), strict=True):
@@ -123,7 +123,7 @@ def test_joint_ranks_are_among_the_training_items_of_every_dataset(joint, traine
     recipe = trained.facts.recipe
     rows = training_rows(joint.pairs, recipe.splits)
     embedded, direction, sides = sides_in(joint, trained, turned=turned)
-    found = joint_ranks(embedded, direction, rows, recipe.space)
+    found = joint_ranks(embedded, direction, rows, rows.all, recipe.space)
     assert found.shape == (len(recipe.space.nodes), len(rows.all), 1)
     for node, ranks in zip(recipe.space.nodes, found, strict=True):
         for row, rank in zip(rows.all.tolist(), ranks[:, 0].tolist(), strict=True):
@@ -139,9 +139,8 @@ def test_the_setting_joint_changes_what_teaches_and_not_what_judges(joint, train
     embedded, direction, _ = sides_in(joint, trained, turned=False)
     mine, theirs = (direction_examples(embedded, direction, rows, each) for each in (own, other))
     for recipe, examples, ranked in ((own, mine, dataset_ranks), (other, theirs, joint_ranks)):
-        ranks = ranked(embedded, direction, rows, recipe.space)
-        held = ranks[:, np.isin(rows.all, rows.policy)]
-        gains = marginal_utility(node_values(held, recipe.allocation.utility), recipe.space)
+        ranks = ranked(embedded, direction, rows, rows.policy, recipe.space)
+        gains = marginal_utility(node_values(ranks, recipe.allocation.utility), recipe.space)
         torch.testing.assert_close(
             examples.training.utilities, standardised(gains, recipe.space, recipe.allocation)
         )
@@ -149,8 +148,20 @@ def test_the_setting_joint_changes_what_teaches_and_not_what_judges(joint, train
     np.testing.assert_array_equal(mine.validation_ranks, theirs.validation_ranks)
     np.testing.assert_array_equal(
         mine.validation_ranks,
-        dataset_ranks(embedded, direction, rows, own.space)[:, np.isin(rows.all, rows.validation)],
+        dataset_ranks(embedded, direction, rows, rows.validation, own.space),
     )
+
+
+@pytest.mark.parametrize("ranked", [dataset_ranks, joint_ranks])
+def test_ranks_of_some_rows_are_theirs_among_the_ranks_of_all(joint, trained, ranked):
+    space = trained.facts.recipe.space
+    rows = training_rows(joint.pairs, trained.facts.recipe.splits)
+    embedded, direction, _ = sides_in(joint, trained, turned=False)
+    every = ranked(embedded, direction, rows, rows.all, space)
+    for asked in (rows.policy, rows.validation, rows.all[:1]):
+        np.testing.assert_array_equal(
+            ranked(embedded, direction, rows, asked, space), every[:, np.isin(rows.all, asked)]
+        )
 
 
 def test_each_dataset_is_evaluated_in_its_own_gallery(joint, trained):

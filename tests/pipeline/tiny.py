@@ -30,6 +30,8 @@ NAMES = {
 ENCODERS = [f"{modality}={name}" for modality, name in NAMES.items()]
 SETTINGS = (
     "splits.validation_share=0.1",
+    "splits.policy_share=0.25",
+    "splits.folds=1",
     "representation.embedder.dim=16",
     "representation.embedder.width=16",
     "representation.embedder.layers=1",

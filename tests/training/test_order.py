@@ -2,14 +2,13 @@
 
 import threading
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaptiveembed.errors import SettingError, TrainingError
-from adaptiveembed.training.order import Plan, folds, one_ahead, order
+from adaptiveembed.errors import TrainingError
+from adaptiveembed.training.order import Plan, one_ahead, order
 from adaptiveembed.training.randomness import mixed, own_randomness
 from adaptiveembed.training.settings import LastBatch, TrainingSettings
 
@@ -77,26 +76,6 @@ def test_fewer_items_than_a_batch_make_one_batch_if_the_last_one_is_kept():
     plan = Plan.of(TrainingSettings(batch_size=64, last_batch=LastBatch.KEEP), 10, "pairs")
     assert plan.steps_per_epoch == 1
     assert sorted(plan.items(0).tolist()) == list(range(10))
-
-
-@given(st.integers(2, 40), st.integers(2, 6), st.integers(0, 3))
-def test_folds_part_all_items_evenly_in_ascending_order(num_items, num_folds, seed):
-    num_folds = min(num_folds, num_items)
-    parts = folds(num_items, num_folds, seed)
-    assert sorted(np.concatenate(parts).tolist()) == list(range(num_items))
-    sizes = [len(part) for part in parts]
-    assert max(sizes) - min(sizes) <= 1
-    assert all((np.diff(part) > 0).all() for part in parts)
-
-
-def test_folds_depend_on_the_seed():
-    assert folds(20, 4, 0)[0].tolist() != folds(20, 4, 1)[0].tolist()
-
-
-@pytest.mark.parametrize("num_folds", [1, 4])
-def test_folds_that_would_be_empty_or_everything_are_refused(num_folds):
-    with pytest.raises(SettingError, match="from 2 to 3"):
-        folds(3, num_folds, 0)
 
 
 def test_batches_come_in_order_with_the_next_one_made_meanwhile():

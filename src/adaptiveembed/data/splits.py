@@ -32,6 +32,10 @@ class SplitSettings:
     are known by heart and teach nothing."""
     seed: int = 0
     """Which pairs these are."""
+    folds: int = 1
+    """Parts that Stage I is also trained without, one after another, so that every pair teaches
+    the policy by an embedder that never saw it, and none is kept from the one that is deployed;
+    1: no such trainings. Ours; for little data, in place of ``policy_share``."""
 
     def __post_init__(self) -> None:
         for name in ("validation_share", "policy_share"):
@@ -45,6 +49,13 @@ class SplitSettings:
             raise SettingError(
                 f"validation_share {self.validation_share} and policy_share {self.policy_share} "
                 f"leave nothing to Stage I; give less than 1 in all"
+            )
+        if self.folds < 1:
+            raise SettingError(f"folds is {self.folds}; give 1 for none, or at least 2")
+        if self.folds > 1 and self.policy_share > 0:
+            raise SettingError(
+                f"folds is {self.folds} and policy_share is {self.policy_share}; with folds every "
+                f"pair teaches the policy, so set policy_share to 0"
             )
         if self.validation_limit < FEWEST:
             raise SettingError(

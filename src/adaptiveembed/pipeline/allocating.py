@@ -80,6 +80,21 @@ class Allocated:
 
 
 @dataclass(frozen=True, eq=False)
+class Lessons:
+    """What some pairs read of a bank in one direction, and what every expansion gains them."""
+
+    inputs: PolicyInputs
+    gains: EdgeUtilities
+    """Not standardised yet: that takes all lessons of a direction at once (R10)."""
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Lessons]) -> Lessons:
+        """The lessons of all parts, one part after another."""
+        inputs = PolicyInputs.concatenate([part.inputs for part in parts])
+        return cls(inputs, np.concatenate([part.gains for part in parts], axis=1))
+
+
+@dataclass(frozen=True, eq=False)
 class DirectionExamples:
     """What one direction gives to Stage II."""
 
@@ -89,16 +104,22 @@ class DirectionExamples:
     validation_ranks: RankTable
 
 
-def fit_allocation(
+def fit_allocation(  # noqa: PLR0913 - what from, how, where, and two with defaults
     embedded: EmbeddedPairs,
     rows: TrainingRows,
     recipe: Recipe,
     folder: Path,
+    *,
     progress: Progress = silent,
+    lessons: Mapping[Direction, Lessons] | None = None,
 ) -> Allocated:
-    """Train policies on the utilities of the rows, or go on where that was stopped."""
+    """Train policies on lessons, or go on where that was stopped.
+
+    Without lessons of other embedders, the rows of the policy give them in this one.
+    """
+    taught = lessons or {}
     examples = {
-        direction: direction_examples(embedded, direction, rows, recipe)
+        direction: direction_examples(embedded, direction, rows, recipe, taught.get(direction))
         for direction in embedded.directions
     }
     learned = [
@@ -208,31 +229,51 @@ def direction_examples(
     direction: Direction,
     rows: TrainingRows,
     recipe: Recipe,
+    lessons: Lessons | None = None,
 ) -> DirectionExamples:
-    """The bank of a direction, and what its samples read and gain."""
-    space, settings = recipe.space, recipe.allocation
-    queries, gallery = embedded.sides(direction)
-    bank = made_bank(embedded, gallery, rows, settings)
-    ranks = dataset_ranks(embedded, direction, rows, space)
-    taught = ranks
-    if settings.utility.gallery is UtilityGallery.JOINT:
-        taught = joint_ranks(embedded, direction, rows, space)
-
-    def inputs_of(chosen: np.ndarray) -> PolicyInputs:
-        ids = [embedded.data.pairs.ids[row] for row in chosen]
-        left_out = bank.places(ids) if settings.feedback.leave_partner_out else None
-        return policy_inputs(queries[chosen], bank, space, settings.feedback, left_out=left_out)
-
-    policy, validation = (
-        np.searchsorted(rows.all, each) for each in (rows.policy, rows.validation)
-    )
-    gains = marginal_utility(node_values(taught[:, policy], settings.utility), space)
+    """The bank of a direction, what its samples read and gain, and what judges the policy."""
+    bank = made_bank(embedded, direction, rows, recipe.allocation)
+    if lessons is None:
+        lessons = direction_lessons(embedded, direction, rows, recipe, bank)
+    utilities = standardised(lessons.gains, recipe.space, recipe.allocation)
     return DirectionExamples(
         bank,
-        PolicyExamples(inputs_of(rows.policy), standardised(gains, space, settings)),
-        inputs_of(rows.validation),
-        ranks[:, validation],
+        PolicyExamples(lessons.inputs, utilities),
+        read_inputs(embedded, direction, rows.validation, recipe, bank),
+        dataset_ranks(embedded, direction, rows, rows.validation, recipe.space),
     )
+
+
+def direction_lessons(
+    embedded: EmbeddedPairs,
+    direction: Direction,
+    rows: TrainingRows,
+    recipe: Recipe,
+    bank: RetrievalBank,
+) -> Lessons:
+    """What the rows of the policy read and gain in one direction."""
+    ranked = {UtilityGallery.OWN: dataset_ranks, UtilityGallery.JOINT: joint_ranks}
+    settings = recipe.allocation.utility
+    ranks = ranked[settings.gallery](embedded, direction, rows, rows.policy, recipe.space)
+    return Lessons(
+        read_inputs(embedded, direction, rows.policy, recipe, bank),
+        marginal_utility(node_values(ranks, settings), recipe.space),
+    )
+
+
+def read_inputs(
+    embedded: EmbeddedPairs,
+    direction: Direction,
+    asked: np.ndarray,
+    recipe: Recipe,
+    bank: RetrievalBank,
+) -> PolicyInputs:
+    """What the policy reads of these rows in one direction."""
+    queries, _ = embedded.sides(direction)
+    settings = recipe.allocation.feedback
+    ids = [embedded.data.pairs.ids[row] for row in asked]
+    left_out = bank.places(ids) if settings.leave_partner_out else None
+    return policy_inputs(queries[asked], bank, recipe.space, settings, left_out=left_out)
 
 
 def standardised(
@@ -244,43 +285,55 @@ def standardised(
 
 
 def made_bank(
-    embedded: EmbeddedPairs, gallery: CandidateSets, rows: TrainingRows, settings: AllocationRecipe
+    embedded: EmbeddedPairs, direction: Direction, rows: TrainingRows, settings: AllocationRecipe
 ) -> RetrievalBank:
     """The bank of the gallery's side: what Stage I learned from, or some of it (R12)."""
+    _, gallery = embedded.sides(direction)
     ids = tuple(embedded.data.pairs.ids[row] for row in rows.representation)
     bank = RetrievalBank(ids, gallery[rows.representation])
     return bank.subsampled(settings.bank.size, settings.bank.sampling, settings.bank.seed)
 
 
 def dataset_ranks(
-    embedded: EmbeddedPairs, direction: Direction, rows: TrainingRows, space: SelectionSpace
+    embedded: EmbeddedPairs,
+    direction: Direction,
+    rows: TrainingRows,
+    asked: np.ndarray,
+    space: SelectionSpace,
 ) -> RankTable:
-    """Ranks of all training rows, each in the gallery of its own dataset (R21)."""
-    return _ranks_within(_by_dataset(embedded.data, rows.all), embedded, direction, space)
+    """Ranks of some training rows, each in the training gallery of its own dataset (R21)."""
+    return _ranks_within(_by_dataset(embedded.data, rows.all), embedded, direction, asked, space)
 
 
 def joint_ranks(
-    embedded: EmbeddedPairs, direction: Direction, rows: TrainingRows, space: SelectionSpace
+    embedded: EmbeddedPairs,
+    direction: Direction,
+    rows: TrainingRows,
+    asked: np.ndarray,
+    space: SelectionSpace,
 ) -> RankTable:
-    """Ranks of all training rows, each in one gallery of all datasets (R21)."""
-    return _ranks_within([rows.all], embedded, direction, space)
+    """Ranks of some training rows, each in one training gallery of all datasets (R21)."""
+    return _ranks_within([rows.all], embedded, direction, asked, space)
 
 
 def _ranks_within(
     parts: Sequence[np.ndarray],
     embedded: EmbeddedPairs,
     direction: Direction,
+    asked: np.ndarray,
     space: SelectionSpace,
 ) -> RankTable:
-    """Ranks of the rows of all parts, ascending, each in the gallery of its part."""
+    """Ranks of the rows asked for, ascending, each in the gallery of the part that it is in."""
     queries, items = embedded.sides(direction)
+    asked_of = [(own, chosen) for own in parts if len(chosen := np.intersect1d(own, asked))]
     found: list[RankTable] = []
-    for own in parts:
-        ids = [f"{row}" for row in own]
-        gallery = Gallery.from_candidates(ids, items[own])
-        positives = np.arange(len(own))[:, None]
-        found.append(rank_table(gallery, queries[own], positives, space.nodes))
-    return np.concatenate(found, axis=1)[:, np.argsort(np.concatenate(parts))]
+    for own, chosen in asked_of:
+        gallery = Gallery.from_candidates([f"{row}" for row in own], items[own])
+        positives = np.searchsorted(own, chosen)[:, None]
+        found.append(rank_table(gallery, queries[chosen], positives, space.nodes))
+    return np.concatenate(found, axis=1)[
+        :, np.argsort(np.concatenate([rows for _, rows in asked_of]))
+    ]
 
 
 def _by_dataset(data: JointPairs, rows: np.ndarray) -> Sequence[np.ndarray]:

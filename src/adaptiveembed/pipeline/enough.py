@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -38,8 +39,7 @@ def require_enough(rows: TrainingRows, recipe: Recipe) -> None:
 
 def shortages(rows: TrainingRows, recipe: Recipe) -> Iterator[Shortage]:
     """Every setting that asks for more than the rows give."""
-    pairs = len(rows.representation)
-    yield from _batches(recipe.representation.training, "representation", pairs)
+    yield from _batches(recipe.representation.training, "representation", _learned(rows, recipe))
     if recipe.method is Method.ADAPTIVE:
         directions = 2 if recipe.allocation.policy.sharing is PolicySharing.SHARED else 1
         yield from _batches(recipe.allocation.training, "allocation", directions * len(rows.policy))
@@ -53,12 +53,24 @@ def _batches(settings: TrainingSettings, stage: str, items: int) -> Iterator[Sho
 
 
 def _feedback(rows: TrainingRows, recipe: Recipe) -> Iterator[Shortage]:
-    settings, held = recipe.allocation, len(rows.representation)
+    settings, held = recipe.allocation, _learned(rows, recipe)
     if settings.bank.sampling is not BankSampling.ALL:
         held = min(held, settings.bank.size)
-    partners = np.isin(rows.policy, rows.representation).any()
+    partners = not _folds(recipe) and np.isin(rows.policy, rows.representation).any()
     usable = held - int(settings.feedback.leave_partner_out and partners)
     if settings.feedback.depth > usable:
         name = "allocation.feedback.depth"
         what = f"{name} is {settings.feedback.depth}, of {usable} items of the bank"
         yield Shortage(what, name, max(1, usable))
+
+
+def _learned(rows: TrainingRows, recipe: Recipe) -> int:
+    """From how many pairs the smallest training of Stage I learns."""
+    pairs, folds = len(rows.representation), _folds(recipe)
+    return pairs - ceil(pairs / folds) if folds else pairs
+
+
+def _folds(recipe: Recipe) -> int:
+    """How many trainings leave a fold out."""
+    folds = recipe.splits.folds
+    return folds if folds > 1 and recipe.method is Method.ADAPTIVE else 0

@@ -3,7 +3,7 @@
 run/
   recipe.toml       the resolved recipe
   run.json          versions, machine, data, counts
-  stage-one/        checkpoints and scalars of Stage I
+  stage-one/        checkpoints and scalars of Stage I, and of the same without each fold
   stage-two/        the same of Stage II
   model/            the finished model
 """
@@ -16,6 +16,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,18 +25,20 @@ import torch
 
 from adaptiveembed import __version__
 from adaptiveembed.errors import ModelFormatError, SettingError
-from adaptiveembed.pipeline.allocating import EmbeddedPairs, fit_allocation
+from adaptiveembed.pipeline.allocating import Allocated, EmbeddedPairs, fit_allocation
 from adaptiveembed.pipeline.announcing import Announce, unannounced
+from adaptiveembed.pipeline.crossfitting import crossfitted_lessons
 from adaptiveembed.pipeline.enough import require_enough
 from adaptiveembed.pipeline.folder import is_model, write_config, write_folder, write_tensors
 from adaptiveembed.pipeline.inputs import EncoderFacts
 from adaptiveembed.pipeline.model import AdaptiveEmbed, ModelFacts
 from adaptiveembed.pipeline.paired import JointPairs, PairedFeatures
 from adaptiveembed.pipeline.recipe import Method, Recipe
-from adaptiveembed.pipeline.representing import embed_pairs, fit_representation
-from adaptiveembed.pipeline.rows import training_rows
+from adaptiveembed.pipeline.recipe_files import read_recipe
+from adaptiveembed.pipeline.representing import Represented, embed_pairs, fit_representation
+from adaptiveembed.pipeline.rows import TrainingRows, training_rows
 from adaptiveembed.pipeline.saving import EMBEDDER, facts_table
-from adaptiveembed.pipeline.settings import Table, differences, read_toml, to_table, to_toml
+from adaptiveembed.pipeline.settings import Table, differences, to_table, to_toml
 from adaptiveembed.representation.embedder import PairEmbedder
 from adaptiveembed.structure.direction import Modality
 from adaptiveembed.structure.progress import Progress, silent
@@ -68,32 +71,73 @@ def fit(  # noqa: PLR0913 - what from, how, where to, and who is told
     rows = training_rows(data.pairs, recipe.splits)
     require_enough(rows, recipe)
     begin_run(data, recipe, folder, folders)
-    if is_model(folder / MODEL):
-        return folder / MODEL
-    cuts = tuple(dict.fromkeys(each.matryoshka_widths for each in encoders.values()))
-    represented = fit_representation(
-        data.pairs,
-        rows,
-        recipe,
-        folder / STAGE_ONE,
-        progress=announce("Stage I: candidates"),
-        matryoshka_widths=cuts[0] if len(cuts) == 1 else (),
-    )
-    facts = ModelFacts(recipe, data.direction, encoders, represented.summary.best, rows.counts)
-    if recipe.method is Method.METAEMBED:
-        _save_embedder(represented.embedder, facts, folder / MODEL)
-        return folder / MODEL
-    embedded = embed_joint(represented.embedder, data, announce("embedding all pairs"))
-    allocated = fit_allocation(
-        embedded, rows, recipe, folder / STAGE_TWO, announce("Stage II: policy")
-    )
-    policies = [summary.best for summary in allocated.summaries]
-    figures = all_figures(represented.summary.best, policies)
-    finished = ModelFacts(recipe, data.direction, encoders, figures, rows.counts)
-    AdaptiveEmbed(represented.embedder, allocated.allocators, finished).save_pretrained(
-        folder / MODEL
-    )
+    if not is_model(folder / MODEL):
+        cuts = {each.matryoshka_widths for each in encoders.values()}
+        widths = cuts.pop() if len(cuts) == 1 else ()
+        _Fitting(data, rows, recipe, folder, encoders, widths, announce).make_model()
     return folder / MODEL
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitting:
+    """What a training is of, through its stages."""
+
+    data: JointPairs
+    rows: TrainingRows
+    recipe: Recipe
+    folder: Path
+    encoders: Mapping[Modality, EncoderFacts]
+    matryoshka_widths: tuple[int, ...]
+    announce: Announce
+
+    def make_model(self) -> None:
+        """Train all stages, and write the model."""
+        represented = self.represent(self.rows, self.folder / STAGE_ONE, "Stage I: candidates")
+        figures = represented.summary.best
+        if self.recipe.method is Method.METAEMBED:
+            _save_embedder(represented.embedder, self.facts(figures), self.folder / MODEL)
+            return
+        allocated = self.allocate(represented)
+        found = all_figures(figures, [summary.best for summary in allocated.summaries])
+        model = AdaptiveEmbed(represented.embedder, allocated.allocators, self.facts(found))
+        model.save_pretrained(self.folder / MODEL)
+
+    def represent(self, rows: TrainingRows, folder: Path, what: str) -> Represented:
+        """Stage I on these rows."""
+        return fit_representation(
+            self.data.pairs,
+            rows,
+            self.recipe,
+            folder,
+            progress=self.announce(what),
+            matryoshka_widths=self.matryoshka_widths,
+        )
+
+    def allocate(self, represented: Represented) -> Allocated:
+        """Stage II for what Stage I gave."""
+        lessons = None
+        if self.recipe.splits.folds > 1:
+            lessons = crossfitted_lessons(
+                self.data, self.rows, self.recipe, self.folder / STAGE_ONE, self.embedded_by
+            )
+        return fit_allocation(
+            embed_joint(represented.embedder, self.data, self.announce("embedding all pairs")),
+            self.rows,
+            self.recipe,
+            self.folder / STAGE_TWO,
+            progress=self.announce("Stage II: policy"),
+            lessons=lessons,
+        )
+
+    def embedded_by(self, rows: TrainingRows, folder: Path, what: str) -> EmbeddedPairs:
+        """All pairs as an embedder of these rows alone sees them."""
+        represented = self.represent(rows, folder, what)
+        return embed_joint(represented.embedder, self.data, self.announce("embedding all pairs"))
+
+    def facts(self, figures: Mapping[str, float]) -> ModelFacts:
+        """What the model is to know of its making."""
+        counts = self.rows.counts
+        return ModelFacts(self.recipe, self.data.direction, self.encoders, figures, counts)
 
 
 def embed_joint(
@@ -173,17 +217,19 @@ def begin_run(data: JointPairs, recipe: Recipe, folder: Path, folders: Sequence[
 
 def _require_same_run(folder: Path, table: Table, datasets: Mapping[str, Any]) -> None:
     """Refuse to take up a run of another recipe or of other pairs."""
-    changed = differences(read_toml(folder / RECIPE), table)
+    # read in full: a setting that is newer than the run had its default there
+    stored = to_table(read_recipe(str(folder / RECIPE)))
+    changed = differences(stored, table)
     if changed:
         raise SettingError(
             f"{folder} holds a run of another recipe, which differs in {', '.join(changed)}; "
             f"choose another folder, or give the same settings"
         )
-    stored = _read_record(folder).get("datasets")
-    if stored != datasets:
+    learned_from = _read_record(folder).get("datasets")
+    if learned_from != datasets:
         raise SettingError(
-            f"{folder} holds a run on other pairs ({stored}, and now {datasets}); choose another "
-            f"folder, or give the same datasets"
+            f"{folder} holds a run on other pairs ({learned_from}, and now {datasets}); choose "
+            f"another folder, or give the same datasets"
         )
 
 

@@ -8,9 +8,10 @@ from enum import StrEnum
 
 from adaptiveembed.allocation.bank import BankSampling
 from adaptiveembed.allocation.feedback import FeedbackSettings
-from adaptiveembed.allocation.policy import PolicySettings
+from adaptiveembed.allocation.policy import PolicyKind, PolicySettings
 from adaptiveembed.allocation.utility import UtilitySettings
 from adaptiveembed.data.splits import SplitSettings
+from adaptiveembed.errors import SettingError
 from adaptiveembed.representation.metaembed import PAPER_BUDGETS, Budget, MetaEmbedLoss
 from adaptiveembed.representation.mgcl import (
     MultiGroupContrastiveLoss,
@@ -112,6 +113,16 @@ class Recipe:
     splits: SplitSettings = field(default_factory=SplitSettings)
     representation: RepresentationRecipe = field(default_factory=RepresentationRecipe)
     allocation: AllocationRecipe = field(default_factory=AllocationRecipe)
+
+    def __post_init__(self) -> None:
+        kind = self.allocation.policy.kind
+        crossfitted = self.method is Method.ADAPTIVE and self.splits.folds > 1
+        if crossfitted and kind is not PolicyKind.INVARIANT:
+            raise SettingError(
+                f"splits.folds is {self.splits.folds} and allocation.policy.kind is {kind}, which "
+                f"reads coordinates, and every fold has a space of its own; set "
+                f"allocation.policy.kind to {PolicyKind.INVARIANT}, or splits.folds to 1"
+            )
 
     @property
     def layout(self) -> GroupLayout:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adaptiveembed.data.splits import SplitSettings, split_source
+from adaptiveembed.data.splits import SplitSettings, folds, split_source
 from adaptiveembed.errors import SettingError, TrainingError
 from adaptiveembed.pipeline.paired import PairedFeatures
 
@@ -45,3 +45,15 @@ def training_rows(data: PairedFeatures, settings: SplitSettings) -> TrainingRows
             f"{data.name} have {len(rows)} pairs of split 'train': {error}"
         ) from error
     return TrainingRows(rows[split.representation], rows[split.policy], rows[split.validation])
+
+
+def fold_rows(
+    data: PairedFeatures, rows: TrainingRows, settings: SplitSettings
+) -> tuple[TrainingRows, ...]:
+    """For every fold, Stage I on the other folds and the policy on this one."""
+    learned = rows.representation
+    fold_of = folds([data.ids[row] for row in learned], settings.folds, settings.seed)
+    return tuple(
+        TrainingRows(learned[fold_of != fold], learned[fold_of == fold], rows.validation)
+        for fold in range(settings.folds)
+    )

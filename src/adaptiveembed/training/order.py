@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
-import numpy as np
 import torch
 
-from adaptiveembed.errors import SettingError, TrainingError
-from adaptiveembed.shapes import ItemIndices, QueryIndices
+from adaptiveembed.errors import TrainingError
+from adaptiveembed.shapes import ItemIndices
 from adaptiveembed.training.randomness import mixed
 from adaptiveembed.training.settings import LastBatch, TrainingSettings
 
@@ -73,21 +72,6 @@ def order(num_items: int, seed: int, epoch: int) -> ItemIndices:
     """All items in the random order of this epoch; not to be written to."""
     generator = torch.Generator().manual_seed(mixed(seed, epoch))
     return torch.randperm(num_items, generator=generator)
-
-
-def folds(num_items: int, num_folds: int, seed: int) -> tuple[QueryIndices, ...]:
-    """All items in random parts whose sizes differ by at most one, each part ascending.
-
-    >>> [len(part) for part in folds(10, 3, seed=0)]
-    [4, 3, 3]
-    """
-    if not 2 <= num_folds <= num_items:
-        raise SettingError(
-            f"{num_items} items were to be cut into {num_folds} folds; "
-            f"choose from 2 to {num_items} folds"
-        )
-    shuffled = order(num_items, seed, 0).numpy()
-    return tuple(np.sort(part) for part in np.array_split(shuffled, num_folds))
 
 
 def one_ahead(make: Callable[[Step], Batch], steps: Iterable[Step]) -> Generator[Batch]:
