@@ -1,0 +1,1 @@
+"""Encoders made of published checkpoints. Importing it imports no transformers."""
