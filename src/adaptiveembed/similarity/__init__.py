@@ -11,6 +11,8 @@ from adaptiveembed.similarity.maxsim import (
     mean_maxsim_matrix,
     responses,
 )
+from adaptiveembed.similarity.pooling import pooled
+from adaptiveembed.similarity.ragged import RaggedSets, ragged_maxsim_matrix
 from adaptiveembed.similarity.setsim import (
     setsim_assignment,
     setsim_matrices,
@@ -22,12 +24,15 @@ from adaptiveembed.similarity.tiling import MEMORY_BUDGET, ScoreTile, score_tile
 __all__ = [
     "MAX_CAPACITY",
     "MEMORY_BUDGET",
+    "RaggedSets",
     "ScoreTile",
     "best_assignment",
     "lower_bound",
     "maxsim_matrix",
     "maxsim_pairs",
     "mean_maxsim_matrix",
+    "pooled",
+    "ragged_maxsim_matrix",
     "responses",
     "score_tiles",
     "setsim_assignment",

@@ -28,10 +28,18 @@ def score_tiles(
     score: Score, queries: Tensor, gallery: Tensor, memory_budget: int = MEMORY_BUDGET
 ) -> Iterator[ScoreTile]:
     """The score matrix of two batches of sets, tile by tile, each made within the budget."""
+    for rows, columns in tile_slices(queries, gallery, memory_budget):
+        yield ScoreTile(rows, columns, score(queries[rows], gallery[columns]))
+
+
+def tile_slices(
+    queries: Tensor, gallery: Tensor, memory_budget: int = MEMORY_BUDGET
+) -> Iterator[tuple[slice, slice]]:
+    """The rectangles that cover all pairs, each scored within the budget; a query's in a row."""
     tall, wide = _tile_shape(queries, gallery, memory_budget)
     for rows in _slices(len(queries), tall):
         for columns in _slices(len(gallery), wide):
-            yield ScoreTile(rows, columns, score(queries[rows], gallery[columns]))
+            yield rows, columns
 
 
 def assembled(score: Score, queries: Tensor, gallery: Tensor) -> Tensor:
