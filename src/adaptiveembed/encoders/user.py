@@ -1,4 +1,4 @@
-"""Encoders by name: the built-in one, and anyone's own as ``module:object``."""
+"""Encoders by name: the built-in one, published checkpoints, and anyone's own."""
 
 import importlib
 import sys
@@ -11,6 +11,12 @@ from typing import Any, cast
 
 from adaptiveembed.data.media import Media
 from adaptiveembed.encoders.fingerprints import DerivedFingerprintWarning, derived_fingerprint
+from adaptiveembed.encoders.pretrained.kinds import load_pretrained
+from adaptiveembed.encoders.pretrained.settings import (
+    PretrainedKind,
+    is_pretrained_name,
+    parse_name,
+)
 from adaptiveembed.encoders.protocol import Encoder
 from adaptiveembed.encoders.training_free.encoder import TrainingFreeEncoder
 from adaptiveembed.errors import EncoderError
@@ -24,12 +30,16 @@ TRAINING_FREE = "training-free"
 def load_encoder(name: str, modality: Modality) -> Encoder:
     """The encoder of this name, if it encodes this modality and has all that an encoder needs.
 
-    ``module:object`` names a class or a function, which is called without arguments, or an encoder.
-    The module may also lie in the folder in which the process runs.
+    ``KIND:SOURCE[,key=value...]`` names a published checkpoint, and a kind goes before a module of
+    the same name. ``module:object`` names a class or a function, which is called without arguments,
+    or an encoder; the module may also lie in the folder in which the process runs.
     """
     if name == TRAINING_FREE:
         return TrainingFreeEncoder(modality)
-    encoder = complete_encoder(_made(_found(name), name), name)
+    if is_pretrained_name(name):
+        encoder = load_pretrained(*parse_name(name))
+    else:
+        encoder = complete_encoder(_made(_found(name), name), name)
     if modality not in encoder.modalities:
         served = ", ".join(encoder.modalities)
         raise EncoderError(
@@ -99,8 +109,8 @@ def _found(name: str) -> object:
     module_name, colon, path = name.partition(":")
     if not (module_name and colon and path):
         raise EncoderError(
-            f"{name!r} names no encoder; give {TRAINING_FREE!r}, or module:object, for example "
-            f"my_encoders:MyEncoder"
+            f"{name!r} names no encoder; give {TRAINING_FREE!r}, or module:object, for "
+            f"example my_encoders:MyEncoder, or KIND:SOURCE with one of {', '.join(PretrainedKind)}"
         )
     module = _imported(module_name, name)
     try:
@@ -121,8 +131,9 @@ def _imported(module_name: str, name: str) -> Any:  # noqa: ANN401 - a module, w
         return importlib.import_module(module_name)
     except Exception as error:
         raise EncoderError(
-            f"{name} cannot be imported: {_said(error)}; its module is looked for in {here} and "
-            f"where packages are installed"
+            f"{name} cannot be imported: {_said(error)}; {module_name} is no kind of pretrained "
+            f"encoder ({', '.join(PretrainedKind)}), and as a module it is looked for in {here} "
+            f"and where packages are installed"
         ) from error
 
 

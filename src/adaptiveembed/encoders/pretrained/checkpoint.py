@@ -42,11 +42,15 @@ def load_strict(
     settings: PretrainedSettings,
     *,
     ignored: Collection[str] = (),
+    unused: Collection[str] = (),
+    subfolder: str = "",
 ) -> nn.Module:
     """The model with every tensor from the checkpoint, ready to encode and never to be trained.
 
-    Tensors of the checkpoint that begin with a prefix in ``ignored`` may be left over. Any other
-    that is missing, left over or of another shape is an error that names it.
+    Tensors of the checkpoint that begin with a prefix in ``ignored`` may be left over. All tensors
+    of the model that begin with a prefix in ``unused`` may be missing together, which is for parts
+    that nobody reads. Any other that is missing, left over or of another shape is an error that
+    names it.
     """
     model, found = load_part(
         model_class,
@@ -55,9 +59,11 @@ def load_strict(
         # as an error of transformers it would not name the tensor; we name and refuse it
         ignore_mismatched_sizes=True,
         output_loading_info=True,
+        **({"subfolder": subfolder} if subfolder else {}),
         **({} if settings.attention is None else {"attn_implementation": settings.attention}),
     )
-    _require_whole(settings, found, tuple(ignored))
+    missing = _missing(model, found["missing_keys"], unused)
+    _require_whole(settings, found | {"missing_keys": missing}, tuple(ignored))
     moved = cast("nn.Module", model).to(device_of(settings))
     return moved.eval().requires_grad_(requires_grad=False)
 
@@ -65,7 +71,7 @@ def load_strict(
 def load_part(part_class: Any, settings: PretrainedSettings, **arguments: Any) -> Any:  # noqa: ANN401
     """What ``from_pretrained`` of this class gives: a model, a tokenizer, a processor of media."""
     try:
-        with _quiet():
+        with quiet():
             return part_class.from_pretrained(
                 location(settings),
                 local_files_only=settings.local_files_only,
@@ -186,32 +192,50 @@ def _header(length: bytes, path: Path, file: Any, size: int) -> bytes:  # noqa: 
     return cast("bytes", file.read(min(int.from_bytes(length, "little"), size)))
 
 
-def _commit(settings: PretrainedSettings) -> str:
+def checkpoint_file(settings: PretrainedSettings, name: str) -> Path | None:
+    """A file of the checkpoint, got from the hub if it lies there; None if there is none."""
+    folder = local_folder(settings)
+    if folder is not None:
+        return folder / name if (folder / name).is_file() else None
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - only for checkpoints of the hub
     from huggingface_hub.errors import EntryNotFoundError  # noqa: PLC0415
 
+    try:
+        path = hf_hub_download(
+            settings.source,
+            name,
+            revision=settings.revision,
+            local_files_only=settings.local_files_only,
+        )
+    except EntryNotFoundError:
+        return None
+    except Exception as error:
+        raise EncoderError(
+            f"{settings.source} is neither a folder nor found on the hub "
+            f"({type(error).__name__}: {error}); correct the source or the revision"
+        ) from error
+    return Path(path)
+
+
+def _commit(settings: PretrainedSettings) -> str:
     for landmark in LANDMARKS:
-        try:
-            path = hf_hub_download(
-                settings.source,
-                landmark,
-                revision=settings.revision,
-                local_files_only=settings.local_files_only,
-            )
-        except EntryNotFoundError:
-            continue
-        except Exception as error:
-            raise _not_found(settings, error) from error
-        return Path(path).parent.name  # .../snapshots/COMMIT/config.json
-    raise _not_found(settings, None)
-
-
-def _not_found(settings: PretrainedSettings, error: Exception | None) -> EncoderError:
-    reason = f" ({type(error).__name__}: {error})" if error else f": none of {', '.join(LANDMARKS)}"
-    return EncoderError(
-        f"{settings.source} is no folder, and no checkpoint on the hub or in its cache"
-        f"{reason}; correct the source or the revision"
+        path = checkpoint_file(settings, landmark)
+        if path is not None:
+            return path.parent.name  # .../snapshots/COMMIT/config.json
+    raise EncoderError(
+        f"{settings.source} is neither a folder nor a checkpoint that can be reached: none of "
+        f"{', '.join(LANDMARKS)} was found; correct the source, or allow the network"
     )
+
+
+def _missing(model: nn.Module, names: Collection[str], unused: Collection[str]) -> set[str]:
+    """The names without those of whole parts that are not used."""
+    missing = set(names)
+    for prefix in unused:
+        part = {name for name in model.state_dict() if name.startswith(prefix)}
+        if part <= missing:
+            missing -= part
+    return missing
 
 
 def _require_whole(
@@ -247,7 +271,7 @@ def _missing_library(what: str, error: ImportError) -> EncoderError:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without the reports and bars of transformers, whose content our errors say."""
     logging = importlib.import_module("transformers.utils.logging")  # only when something is loaded
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

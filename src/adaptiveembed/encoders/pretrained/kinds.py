@@ -1,4 +1,4 @@
-"""The class of every kind of pretrained encoder, imported when one is loaded."""
+"""What loads each kind of pretrained encoder, imported when it is asked for."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -10,8 +10,18 @@ from adaptiveembed.encoders.pretrained.settings import PretrainedKind, Pretraine
 from adaptiveembed.encoders.protocol import Encoder
 from adaptiveembed.errors import EncoderError
 
-CLASSES: Mapping[PretrainedKind, tuple[str, str]] = {}
-"""Module of this package and class of each kind; the class is called with PretrainedSettings."""
+LOADERS: Mapping[PretrainedKind, tuple[str, str]] = {
+    PretrainedKind.CLIP: ("contrastive", "load_clip"),
+    PretrainedKind.SIGLIP: ("contrastive", "load_siglip"),
+    PretrainedKind.CLAP: ("contrastive", "load_clap"),
+    PretrainedKind.SENTENCE_TRANSFORMERS: ("sentences", "load_sentences"),
+    PretrainedKind.WHISPER: ("listening", "load_whisper"),
+    PretrainedKind.AST: ("listening", "load_ast"),
+}
+"""Of each kind, a module of this package and what in it makes an encoder of PretrainedSettings.
+
+An encoder may also have ``facts``, a mapping of short texts, which ``inspect encoder`` prints.
+"""
 
 _loaded: WeakValueDictionary[tuple[PretrainedKind, PretrainedSettings, str], Encoder] = (
     WeakValueDictionary()
@@ -27,14 +37,14 @@ def load_pretrained(kind: PretrainedKind, settings: PretrainedSettings) -> Encod
     key = (kind, found, checkpoint_fingerprint(found, {}))
     encoder = _loaded.get(key)
     if encoder is None:
-        encoder = _loaded[key] = class_of(kind)(found)
+        encoder = _loaded[key] = loader_of(kind)(found)
     return encoder
 
 
-def class_of(kind: PretrainedKind) -> Callable[[PretrainedSettings], Encoder]:
-    """The class of this kind."""
-    if kind not in CLASSES:
-        raise EncoderError(f"{kind} is not written yet; give one of {', '.join(CLASSES)}")
-    module, name = CLASSES[kind]
+def loader_of(kind: PretrainedKind) -> Callable[[PretrainedSettings], Encoder]:
+    """What makes an encoder of this kind."""
+    if kind not in LOADERS:
+        raise EncoderError(f"{kind} is not written yet; give one of {', '.join(LOADERS)}")
+    module, name = LOADERS[kind]
     found = importlib.import_module(f"adaptiveembed.encoders.pretrained.{module}")
     return cast("Callable[[PretrainedSettings], Encoder]", getattr(found, name))
