@@ -1,4 +1,4 @@
-"""The command ``data``: the built-in corpus, manifests looked at, features in and out."""
+"""The command ``data``: the built-in corpus, benchmarks, manifests, features in and out."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from adaptiveembed.cli.arguments import (
     path,
     whole_number,
 )
+from adaptiveembed.cli.building import add_build, build
 
 NAME = "data"
 MEDIA = ("image", "video", "audio")
 
 ABOUT = """\
-Makes, checks, imports and exports data.
+Makes, builds, checks, imports and exports data.
 
   scenes   write the built-in corpus: made-up scenes as texts with pictures,
            videos or sounds. A stand-in that proves nothing about real media.
+  build    a manifest of one of the paper's eight benchmarks, from the annotation
+           files and media that its publisher offers
   check    read a manifest and look whether its media are there
   import   a dataset folder from features of your own (.npz or safetensors with
            ids, global_feature and, if wanted, hidden_states and mask)
@@ -29,6 +32,7 @@ Makes, checks, imports and exports data.
 
 EXAMPLES = """\
   adaptiveembed data scenes corpus --items 1200 --medium image
+  adaptiveembed data build coco --annotations narratives --media coco --output coco.jsonl
   adaptiveembed data check pairs.csv
   adaptiveembed data import features text=texts.npz image=images.npz
   adaptiveembed data export features image images.npz
@@ -40,7 +44,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_command(
         commands,
         NAME,
-        summary="make the built-in corpus; check, import and export data",
+        summary="make the built-in corpus; build, check, import and export data",
         about=ABOUT,
         examples=EXAMPLES,
     )
@@ -50,6 +54,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     scenes.add_argument("--items", type=whole_number(1, 1_000_000), default=1200, metavar="NUMBER")
     scenes.add_argument("--medium", choices=MEDIA, default="image")
     scenes.add_argument("--seed", type=whole_number(0, LARGEST_SEED), default=0, metavar="NUMBER")
+    add_build(actions)
     check = actions.add_parser("check", help="look for everything wrong in a manifest")
     check.add_argument("manifest", type=path, metavar="MANIFEST")
     imported = actions.add_parser("import", help="a dataset folder from features of your own")
@@ -69,7 +74,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Do what the action says."""
-    actions = {"scenes": _scenes, "check": _check, "import": _import, "export": _export}
+    actions = {
+        "scenes": _scenes,
+        "build": build,
+        "check": _check,
+        "import": _import,
+        "export": _export,
+    }
     actions[arguments.action](arguments)
 
 
