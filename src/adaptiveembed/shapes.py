@@ -116,6 +116,15 @@ ItemDescriptions = Float32[Tensor, "states inputs"]
 PartMeans = Float32[Tensor, "parts inputs"]
 Summaries = Float32[Tensor, "batch numbers"]
 
+# What pretrained encoders of pictures and videos read.
+FrameArray = UInt8[np.ndarray, "frames height width 3"]
+NormalizedFrames = Float32[np.ndarray, "frames height width 3"]
+PatchArray = Float32[np.ndarray, "patches numbers"]
+TokenIds = Int64[Tensor, "batch tokens"]
+TokenMask = Bool[Tensor, "batch tokens"]
+TokenStates = Float[Tensor, "batch tokens width"]
+TokenPositions = Int64[Tensor, "3 batch tokens"]
+
 # The embedder of Stage I.
 States = Float[Tensor, "batch states width"]
 BatchFeatures = Float[Tensor, "batch width"]

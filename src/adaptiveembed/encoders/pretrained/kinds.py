@@ -14,6 +14,7 @@ LOADERS: Mapping[PretrainedKind, tuple[str, str]] = {
     PretrainedKind.CLIP: ("contrastive", "load_clip"),
     PretrainedKind.SIGLIP: ("contrastive", "load_siglip"),
     PretrainedKind.CLAP: ("contrastive", "load_clap"),
+    PretrainedKind.QWEN3_VL: ("qwen3_vl", "load_qwen3_vl"),
     PretrainedKind.SENTENCE_TRANSFORMERS: ("sentences", "load_sentences"),
     PretrainedKind.WHISPER: ("listening", "load_whisper"),
     PretrainedKind.AST: ("listening", "load_ast"),
