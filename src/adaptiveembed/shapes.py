@@ -119,6 +119,7 @@ Summaries = Float32[Tensor, "batch numbers"]
 # What pretrained encoders of pictures and videos read.
 FrameArray = UInt8[np.ndarray, "frames height width 3"]
 NormalizedFrames = Float32[np.ndarray, "frames height width 3"]
+ResizedFrames = UInt8[np.ndarray, "frames new_height new_width 3"]
 PatchArray = Float32[np.ndarray, "patches numbers"]
 TokenIds = Int64[Tensor, "batch tokens"]
 TokenMask = Bool[Tensor, "batch tokens"]

@@ -18,7 +18,14 @@ from torch.nn.utils.rnn import pad_sequence
 
 from adaptiveembed.data.media import Image, Video
 from adaptiveembed.errors import EncoderError, SettingError
-from adaptiveembed.shapes import FrameArray, NormalizedFrames, PatchArray, TokenIds, TokenMask
+from adaptiveembed.shapes import (
+    FrameArray,
+    NormalizedFrames,
+    PatchArray,
+    ResizedFrames,
+    TokenIds,
+    TokenMask,
+)
 
 IMAGE_TOKEN, VIDEO_TOKEN = "<|image_pad|>", "<|video_pad|>"
 """What stands in a prompt for every few patches of a picture and of a video."""
@@ -234,7 +241,7 @@ def times_of(places: np.ndarray, frames_per_second: float, together: int) -> lis
     return middles
 
 
-def resized(frames: FrameArray, height: int, width: int) -> FrameArray:
+def resized(frames: FrameArray, height: int, width: int) -> ResizedFrames:
     """The frames in another size, by bicubic interpolation that looks at every pixel."""
     if frames.shape[1:3] == (height, width):
         return frames
