@@ -1,6 +1,7 @@
 """Tiny random checkpoints of the real classes, with tokenizers trained on the spot."""
 
 import json
+from contextlib import contextmanager
 
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -15,17 +16,16 @@ WORDS = (
 def make_clip(folder):
     from transformers import CLIPConfig, CLIPImageProcessorPil, CLIPModel, CLIPTokenizer
 
-    _, vocabulary = _byte_pairs(["<|startoftext|>", "<|endoftext|>"], "</w>")
-    clip = CLIPTokenizer(vocab=vocabulary["vocab"], merges=_merges(vocabulary))
-    end = clip.eos_token_id
+    clip = CLIPTokenizer(**_clip_vocabulary())
     sizes = {"intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
     text = sizes | {
         "vocab_size": len(clip),
         "hidden_size": 24,
         "max_position_embeddings": 77,
-        "bos_token_id": clip.bos_token_id,
-        "eos_token_id": end,
-        "pad_token_id": end,
+        # as published: none of them is that of the tokenizer, and the highest token is the end
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+        "pad_token_id": 1,
     }
     vision = sizes | {"hidden_size": 32, "image_size": 32, "patch_size": 8}
     config = CLIPConfig(text_config=text, vision_config=vision, projection_dim=16)
@@ -181,11 +181,10 @@ def _save(folder, *parts):
 
 
 def _byte_pairs(special, ending=None):
+    """A vocabulary of bytes and pairs of them, and the pairs in the order of merging."""
     kinds = {} if ending is None else {"end_of_word_suffix": ending}
-    tokenizer = Tokenizer(models.BPE(unk_token=special[-1], **kinds))
-    tokenizer.pre_tokenizer = (
-        pre_tokenizers.Whitespace() if ending else pre_tokenizers.ByteLevel(add_prefix_space=False)
-    )
+    tokenizer = Tokenizer(models.BPE(**kinds))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace() if ending else pre_tokenizers.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=400,
         special_tokens=special,
@@ -194,18 +193,24 @@ def _byte_pairs(special, ending=None):
         **kinds,
     )
     tokenizer.train_from_iterator(WORDS * 4, trainer)
-    return tokenizer, json.loads(tokenizer.to_str())["model"]
+    model = json.loads(tokenizer.to_str())["model"]
+    return model["vocab"], [tuple(merge) for merge in model["merges"]]
 
 
-def _merges(vocabulary):
-    return [tuple(merge) for merge in vocabulary["merges"]]
+def _clip_vocabulary():
+    """As published: every byte, also at the end of a word, then pairs, and the end is highest."""
+    vocabulary, merges = _byte_pairs([], "</w>")
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    every = [*alphabet, *(f"{one}</w>" for one in alphabet), *vocabulary]
+    names = [*dict.fromkeys(every), "<|startoftext|>", "<|endoftext|>"]
+    return {"vocab": {name: place for place, name in enumerate(names)}, "merges": merges}
 
 
 def _roberta():
     from transformers import RobertaTokenizer
 
-    _, vocabulary = _byte_pairs(["<s>", "<pad>", "</s>", "<mask>", "<unk>"])
-    return RobertaTokenizer(vocab=vocabulary["vocab"], merges=_merges(vocabulary))
+    vocabulary, merges = _byte_pairs(["<s>", "<pad>", "</s>", "<mask>", "<unk>"])
+    return RobertaTokenizer(vocab=vocabulary, merges=merges)
 
 
 def _word_pieces():
@@ -247,3 +252,23 @@ MAKERS = {
     "sentence-transformers": make_sentences,
     "sentence-transformers-dense": lambda folder: make_sentences(folder, dense=True),
 }
+
+
+def kind_of(name):
+    """The kind of encoder that a checkpoint is made for."""
+    return name.removesuffix("-fused").removesuffix("-dense")
+
+
+@contextmanager
+def quiet():
+    """Without bars and advice while checkpoints are made."""
+    from transformers.utils import logging
+
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        logging.enable_progress_bar()

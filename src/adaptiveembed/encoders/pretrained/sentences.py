@@ -88,7 +88,9 @@ def _model(settings: PretrainedSettings) -> Any:  # noqa: ANN401
                 revision=settings.revision,
                 local_files_only=settings.local_files_only,
                 trust_remote_code=settings.trust_remote_code,
-                model_kwargs={"dtype": dtype_of(settings), **attention},
+                # what is of another shape is refused below, with its name
+                model_kwargs={"dtype": dtype_of(settings), "ignore_mismatched_sizes": True}
+                | attention,
             )
     except Exception as error:
         raise EncoderError(
