@@ -123,10 +123,10 @@ $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV) || { \
 	  echo "'$(PYTHON) -m venv' does not work; on Debian or Ubuntu: apt install python3-venv"; exit 1; }
 	@echo "Installing into $(VENV); the first time this takes some minutes."
-	@$(INSTALL) --editable '.[dev]'
+	@$(INSTALL) --editable '.[dev,encoders]'
 	@rm -f $(VENV)/.tested
 	@touch $@
 
 $(VENV)/.ready-%: $(READY)
-	@$(INSTALL) --editable '.[dev,$*]'
+	@$(INSTALL) --editable '.[dev,encoders,$*]'
 	@touch $@
