@@ -66,3 +66,5 @@ def test_the_fingerprint_of_a_model_changes_with_its_weights_and_encoders_only()
 def test_a_library_that_is_missing_is_named_with_the_remedy():
     with pytest.raises(SettingError, match=r"nowhere is not.*pip install 'adaptiveembed\[adapt"):
         library("nowhere.to_be_found")
+    with pytest.raises(SettingError, match=r"nowhere is not installed; use pip install it$"):
+        library("nowhere", install="it")
