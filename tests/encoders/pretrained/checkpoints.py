@@ -139,7 +139,7 @@ def make_sentences(folder, *, dense=False):
     from sentence_transformers.sentence_transformer.modules import Pooling
     from transformers import BertConfig, BertModel
 
-    tokenizer = _word_pieces()
+    tokenizer = word_pieces()
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=24,
@@ -213,7 +213,7 @@ def _roberta():
     return RobertaTokenizer(vocab=vocabulary, merges=merges)
 
 
-def _word_pieces():
+def word_pieces():
     from transformers import BertTokenizer
 
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))

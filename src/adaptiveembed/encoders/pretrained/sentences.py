@@ -128,9 +128,10 @@ def _subfolder(settings: PretrainedSettings) -> str:
 
 
 def _through_layers(model: Any, states: Tensor) -> Tensor:  # noqa: ANN401
-    """The states behind the dense layers of the embedding."""
+    """The states behind the dense layers of the embedding; they are not made unit vectors."""
     for module in model:
-        if getattr(module, "module_input_name", None) == EMBEDDING:
+        reads = getattr(module, "module_input_name", None)
+        if reads == EMBEDDING and any(True for _ in module.parameters()):
             states = module({EMBEDDING: states})[EMBEDDING]
     return states
 
