@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import warnings
 
 import numpy as np
 import torch
@@ -198,10 +199,8 @@ def _save(folder, model_class, config, words):
 def fill_by_chance(model):
     """Weights that are the same everywhere, and larger than usual, so that every layer matters."""
     for name, weights in sorted(model.named_parameters()):
-        seed = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
-        drawn = np.random.default_rng(seed).standard_normal(weights.shape)
         centre, spread = (weights, 0.1) if weights.dim() == 1 else (0, 0.15)
-        weights.copy_(centre + spread * torch.from_numpy(drawn))
+        weights.copy_(centre + spread * torch.from_numpy(_drawn(name, weights.shape)))
 
 
 def digest(folder):
@@ -211,3 +210,28 @@ def digest(folder):
         for name, tensor in sorted(load_file(path).items()):
             found.update(name.encode() + tensor.numpy().tobytes())
     return found.hexdigest()
+
+
+def save_adapter(folder, base, *, dora=True):
+    """An adapter like VLM2Vec-V2.0, for the checkpoint in ``base``."""
+    from peft import LoraConfig, get_peft_model
+    from transformers import Qwen2VLForConditionalGeneration
+
+    model = Qwen2VLForConditionalGeneration.from_pretrained(base)
+    names = ["q_proj", "k_proj", "v_proj", "o_proj", "down_proj"]
+    config = LoraConfig(r=4, lora_alpha=8, target_modules=names, use_dora=dora)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+        adapter = get_peft_model(model, config)
+    with torch.no_grad():
+        for name, weights in adapter.named_parameters():
+            if "lora_" in name:
+                weights.add_(0.2 * torch.from_numpy(_drawn(name, weights.shape)))
+    adapter.save_pretrained(folder)
+    change_json(folder / "adapter_config.json", base_model_name_or_path=str(base))
+    return folder
+
+
+def _drawn(name, shape):
+    seed = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+    return np.random.default_rng(seed).standard_normal(shape)

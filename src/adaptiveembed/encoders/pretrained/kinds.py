@@ -15,6 +15,7 @@ LOADERS: Mapping[PretrainedKind, tuple[str, str]] = {
     PretrainedKind.SIGLIP: ("contrastive", "load_siglip"),
     PretrainedKind.CLAP: ("contrastive", "load_clap"),
     PretrainedKind.QWEN3_VL: ("qwen3_vl", "load_qwen3_vl"),
+    PretrainedKind.COLQWEN2: ("colqwen2", "load_colqwen2"),
     PretrainedKind.SENTENCE_TRANSFORMERS: ("sentences", "load_sentences"),
     PretrainedKind.WHISPER: ("listening", "load_whisper"),
     PretrainedKind.AST: ("listening", "load_ast"),
