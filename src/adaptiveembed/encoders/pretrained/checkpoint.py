@@ -251,7 +251,7 @@ def _require_whole(
         "not part of the model": left_over,
         "of another shape": shapes,
     }
-    said = [f"{what}: {_shown(names)}" for what, names in problems.items() if names]
+    said = [f"{what}: {shown(names)}" for what, names in problems.items() if names]
     if said:
         raise EncoderError(
             f"the weights of {settings.source} do not fit the model: {'; '.join(said)}; choose "
@@ -259,7 +259,7 @@ def _require_whole(
         )
 
 
-def _shown(names: Collection[str]) -> str:
+def shown(names: Collection[str]) -> str:
     """The first names, and how many more there are."""
     first = sorted(names)[:SHOWN_TENSORS]
     more = len(names) - len(first)

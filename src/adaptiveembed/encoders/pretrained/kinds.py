@@ -16,6 +16,7 @@ LOADERS: Mapping[PretrainedKind, tuple[str, str]] = {
     PretrainedKind.CLAP: ("contrastive", "load_clap"),
     PretrainedKind.QWEN3_VL: ("qwen3_vl", "load_qwen3_vl"),
     PretrainedKind.COLQWEN2: ("colqwen2", "load_colqwen2"),
+    PretrainedKind.VLM2VEC: ("vlm2vec", "load_vlm2vec"),
     PretrainedKind.SENTENCE_TRANSFORMERS: ("sentences", "load_sentences"),
     PretrainedKind.WHISPER: ("listening", "load_whisper"),
     PretrainedKind.AST: ("listening", "load_ast"),
