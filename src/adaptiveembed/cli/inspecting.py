@@ -9,6 +9,10 @@ from adaptiveembed.cli.counts import pair_counts, split_counts
 from adaptiveembed.data.feature_index import INDEX, StoredStates
 from adaptiveembed.data.features import FeatureStore
 from adaptiveembed.data.pairs import read_manifest
+from adaptiveembed.encoders.pretrained.guessing import kind_of_folder
+from adaptiveembed.encoders.protocol import Encoder
+from adaptiveembed.encoders.training_free.encoder import TrainingFreeEncoder
+from adaptiveembed.encoders.user import TRAINING_FREE, named_encoder
 from adaptiveembed.errors import SettingError
 from adaptiveembed.pipeline import dataset, fitting
 from adaptiveembed.pipeline.explained import explained_recipe
@@ -17,6 +21,7 @@ from adaptiveembed.pipeline.model import AdaptiveEmbed
 from adaptiveembed.pipeline.recipe import Method
 from adaptiveembed.pipeline.recipe_files import read_recipe
 from adaptiveembed.pipeline.saving import read_facts
+from adaptiveembed.structure.direction import Modality
 from adaptiveembed.training.loop import CHECKPOINTS
 
 MANIFESTS = {".jsonl", ".csv", ".parquet"}
@@ -44,6 +49,28 @@ def described(path: Path, *, check: bool) -> Iterator[str]:
             f"{path} is no manifest, recipe, dataset, run or model of this library; correct the "
             f"path"
         )
+
+
+def described_encoder(name: str) -> Iterator[str]:
+    """Lines about the encoder of this name, or about the checkpoint in this folder."""
+    if name == TRAINING_FREE:
+        for modality in Modality:
+            yield from _encoder(TrainingFreeEncoder(modality))
+    elif Path(name).is_dir():
+        yield from _encoder(named_encoder(f"{kind_of_folder(Path(name))}:{name}"))
+    else:
+        yield from _encoder(named_encoder(name))
+
+
+def _encoder(encoder: Encoder) -> Iterator[str]:
+    yield f"encoder: {encoder.name}"
+    for fact, words in getattr(encoder, "facts", {}).items():
+        yield f"  {fact}: {words}"
+    yield f"  modalities: {', '.join(sorted(encoder.modalities))}"
+    yield f"  width: {encoder.width}"
+    if encoder.matryoshka_widths:
+        yield f"  may be cut to {', '.join(map(str, encoder.matryoshka_widths))}"
+    yield f"  fingerprint {encoder.fingerprint}"
 
 
 def _model(path: Path, *, check: bool) -> Iterator[str]:

@@ -36,16 +36,20 @@ def load_encoder(name: str, modality: Modality) -> Encoder:
     """
     if name == TRAINING_FREE:
         return TrainingFreeEncoder(modality)
-    if is_pretrained_name(name):
-        encoder = load_pretrained(*parse_name(name))
-    else:
-        encoder = complete_encoder(_made(_found(name), name), name)
+    encoder = named_encoder(name)
     if modality not in encoder.modalities:
         served = ", ".join(encoder.modalities)
         raise EncoderError(
             f"{name} encodes {served}, not {modality}; choose another for {modality}"
         )
     return encoder
+
+
+def named_encoder(name: str) -> Encoder:
+    """The encoder of this name, whatever it encodes; the built-in one is not meant."""
+    if is_pretrained_name(name):
+        return load_pretrained(*parse_name(name))
+    return complete_encoder(_made(_found(name), name), name)
 
 
 def complete_encoder(encoder: object, name: str) -> Encoder:

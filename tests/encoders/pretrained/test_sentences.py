@@ -70,20 +70,6 @@ def test_the_default_prompt_stands_before_every_text(checkpoint, tmp_path, offic
     assert encoder.fingerprint != plain.fingerprint
 
 
-def test_a_truncated_model_is_narrow_and_so_are_its_states(tmp_path, official):
-    model = official(PLAIN)
-    whole = model.encode(["a dog"], convert_to_tensor=True)
-    model.truncate_dim = 8
-    with quiet():
-        model.save(str(tmp_path / "narrow"), create_model_card=False)
-    encoder = load_encoder(f"{PLAIN}:{tmp_path / 'narrow'}", Modality.TEXT)
-    encoded = encoder.encode([Text("a dog")])
-    assert encoder.width == encoded.width
-    torch.testing.assert_close(
-        encoded.global_feature, normalize(whole[:, : encoder.width]), **CLOSE
-    )
-
-
 def test_a_model_without_tokens_has_one_state(tmp_path):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding

@@ -63,7 +63,7 @@ def load_sentences(settings: PretrainedSettings) -> PretrainedEncoder:
             return encoded(embeddings, embeddings[:, None], torch.ones(len(items), 1))
         states = torch.stack([item["token_embeddings"] for item in items])
         mask = torch.stack([item["attention_mask"] for item in items])
-        return encoded(embeddings, _through_layers(model, states)[..., : embeddings.shape[1]], mask)
+        return encoded(embeddings, _through_layers(model, states), mask)
 
     facts = {
         "class": " + ".join(type(module).__name__ for module in model),
