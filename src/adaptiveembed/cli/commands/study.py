@@ -26,7 +26,8 @@ EXAMPLES = """\
   adaptiveembed study scenes --output study
       all three media and three seeds; some hours on two cores
   adaptiveembed study scenes --medium image --seeds 1 --output study
-  adaptiveembed study features --recipe recipes/openclipart.toml --output study
+  adaptiveembed study features --output study \\
+      --recipe recipes/openclipart.toml --against recipes/openclipart-metaembed.toml
 """
 
 
