@@ -57,8 +57,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="MODALITY=NAME",
-        help="text=NAME or image=NAME (video, audio): training-free, which is the default, or "
-        "module:object",
+        help="text=NAME or image=NAME (video, audio): training-free, which is the default, "
+        "KIND:SOURCE of a published checkpoint, or module:object",
     )
     parser.add_argument(
         "--batch-size",
