@@ -45,6 +45,12 @@ def test_metadata_that_lacks_something_is_refused():
             Stated.read("here", rest)
 
 
+def test_parts_hold_no_more_numbers_than_they_may_and_an_item_at_least():
+    assert [part.stop - part.start for part in STATED.parts(3 * 5 * 6 + 29)] == [3, 3, 3]
+    assert [list(range(7)[part]) for part in STATED.parts(90)] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert [part.start for part in STATED.parts(1)] == list(range(7))
+
+
 def test_another_origin_is_refused():
     STATED.require(ORIGIN, "here")
     with pytest.raises(LayoutMismatchError, match=r"here have layout 2\+3, needed is 3\+2"):

@@ -31,7 +31,7 @@ def test_what_was_written_is_read_back_to_the_bit(place, dtype):
 
 
 def test_items_come_back_in_their_order_over_many_batches(place, monkeypatch):
-    monkeypatch.setattr(lancedb, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(lancedb, "NUMBERS_AT_ONCE", 3 * 5 * 6)
     gallery = exported(items=10)
     write_lance(place, gallery, "model-1")
     assert same(read_lance(place, ORIGIN), gallery)

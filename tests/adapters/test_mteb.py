@@ -7,8 +7,6 @@ pytest.importorskip("mteb")
 
 import datasets
 import mteb
-from mteb.abstasks.retrieval import AbsTaskRetrieval
-from mteb.abstasks.task_metadata import TaskMetadata
 from mteb.models import SearchProtocol
 from mteb.models.model_meta import ScoringFunction
 
@@ -48,37 +46,25 @@ def rows(prefix, modality, places):
     return datasets.Dataset.from_dict(content, features=datasets.Features(features))
 
 
+TASKS = {
+    (TEXT, IMAGE): "Flickr30kT2IRetrieval",
+    (IMAGE, TEXT): "Flickr30kI2TRetrieval",
+    (TEXT, TEXT): "SciFact",
+}
+
+
 def task_of(source=TEXT, target=IMAGE, *, top_ranked=None):
-    """A task on data in memory: everything but where they come from is MTEB's."""
-
-    class Squares(AbsTaskRetrieval):
-        metadata = TaskMetadata(
-            name="Squares",
-            description="Squares on coloured grounds.",
-            dataset={"path": "nowhere/squares", "revision": "1"},
-            type="Any2AnyRetrieval",
-            category=f"{source.value[0]}2{target.value[0]}",
-            modalities=sorted({source.value, target.value}),
-            eval_splits=["test"],
-            eval_langs=["eng-Latn"],
-            main_score="ndcg_at_10",
-        )
-
-        def load_data(self, num_proc=None, **_):
-            self.dataset["default"] = {
-                "test": {
-                    "corpus": rows("d", target, range(60)),
-                    "queries": rows("q", source, ASKED),
-                    "relevant_docs": {
-                        query: dict.fromkeys(found, 1) for query, found in RELEVANT.items()
-                    },
-                    "top_ranked": top_ranked,
-                }
-            }
-            self.data_loaded = True
-
-    task = Squares()
-    task.dataset = {}
+    """A task that MTEB ships, on other data."""
+    task = mteb.get_task(TASKS[source, target])
+    relevant = {query: dict.fromkeys(found, 1) for query, found in RELEVANT.items()}
+    split = {
+        "corpus": rows("d", target, range(60)),
+        "queries": rows("q", source, ASKED),
+        "relevant_docs": relevant,
+        "top_ranked": top_ranked,
+    }
+    task.dataset = {"default": {"test": split}}
+    task.data_loaded = True
     return task
 
 
@@ -200,7 +186,7 @@ def test_titles_and_instructions_are_read_as_mteb_joins_them():
 
 def test_a_task_of_other_modalities_is_refused():
     task, search = task_of(TEXT, TEXT), MTEBSearch(small_model(), "tests/small")
-    message = "task Squares is text→text and this model serves text→image and image→text"
+    message = "task SciFact is text→text and this model serves text→image and image→text"
     with pytest.raises(SettingError, match=message):
         search.index(rows("d", TEXT, range(60)), **arguments(task))
 

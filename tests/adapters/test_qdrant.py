@@ -32,7 +32,7 @@ def test_what_was_written_is_read_back_to_the_bit(client, dtype):
 
 
 def test_items_come_back_in_their_order_over_many_requests(client, monkeypatch):
-    monkeypatch.setattr(qdrant, "POINTS_AT_ONCE", 3)
+    monkeypatch.setattr(qdrant, "NUMBERS_AT_ONCE", 3 * 5 * 6)
     gallery = exported(items=10)
     write_qdrant(client, "items", gallery, "model-1")
     assert same(read_qdrant(client, "items", ORIGIN), gallery)

@@ -13,13 +13,14 @@ from tests.reference.ranks import ranks_of_several_positives
 from tests.similarity.sets import unit_sets
 from tests.similarity.test_ragged import real, scattered
 
+ITEMS = 30
 POSITIVES = np.array([[3, -1], [0, 7], [5, 2], [9, 1]])
 
 
 def world(seed=0):
     generator = torch.Generator().manual_seed(seed)
     queries = scattered(unit_sets(4, 6, 8, seed=seed), generator)
-    return queries, scattered(unit_sets(10, 9, 8, seed=seed + 1), generator)
+    return queries, scattered(unit_sets(ITEMS, 9, 8, seed=seed + 1), generator)
 
 
 def literal(queries, gallery):
@@ -31,7 +32,7 @@ def literal(queries, gallery):
     return rows
 
 
-@pytest.mark.parametrize("memory", [1 << 20, 8 * 6 * 9])
+@pytest.mark.parametrize("memory", [1 << 20, 2 * 8 * ITEMS])
 @pytest.mark.parametrize("seed", range(5))
 def test_ranks_are_those_of_a_double_loop(seed, memory):
     queries, gallery = world(seed)
@@ -53,5 +54,5 @@ def test_positives_that_do_not_fit_are_refused():
     queries, gallery = world()
     with pytest.raises(ShapeError, match="got 4 queries and positives of 3"):
         maxsim_ranks(queries, gallery, POSITIVES[:3])
-    with pytest.raises(UnknownIdError, match="positive 10 is not among the 10 items"):
-        maxsim_ranks(queries, gallery, POSITIVES + 1)
+    with pytest.raises(UnknownIdError, match="positive 30 is not among the 30 items"):
+        maxsim_ranks(queries, gallery, POSITIVES + ITEMS - 9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,6 +106,11 @@ class Stated:
                 f"{expected.fingerprint!r}; read them with the model that made them, or export "
                 f"the gallery again"
             )
+
+    def parts(self, numbers: int) -> Iterator[slice]:
+        """All items, in parts whose vectors hold so many numbers at most; an item at least."""
+        size = max(1, numbers // (self.origin.layout.num_candidates * self.dim))
+        return (slice(start, start + size) for start in range(0, self.items, size))
 
     def empty_rows(self) -> np.ndarray:
         """Room for the vectors of all items [positions, items, dim]."""

@@ -7,7 +7,6 @@ ask with zeros at the positions that are not active.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from adaptiveembed.adapters.libraries import library
 from adaptiveembed.errors import GalleryFormatError, SettingError
 from adaptiveembed.retrieval.gallery import Gallery
 
-ROWS_AT_ONCE = 4096
-"""Items that are held in memory beside the gallery while it is written."""
+NUMBERS_AT_ONCE = 1 << 24
+"""Numbers that are held in memory beside the gallery while it is written."""
 
 
 def write_lance(folder: str | Path, gallery: Gallery, fingerprint: str) -> None:
@@ -30,10 +29,10 @@ def write_lance(folder: str | Path, gallery: Gallery, fingerprint: str) -> None:
     """
     if Path(folder).exists():
         raise SettingError(f"{folder} exists already; choose a new folder, or delete it first")
-    schema = _schema(Stated.by(gallery, fingerprint))
-    library("lance").write_dataset(
-        pa.RecordBatchReader.from_batches(schema, _batches(gallery, schema)), str(folder)
-    )
+    stated = Stated.by(gallery, fingerprint)
+    schema = _schema(stated)
+    batches = (_batch(gallery, part, schema) for part in stated.parts(NUMBERS_AT_ONCE))
+    library("lance").write_dataset(pa.RecordBatchReader.from_batches(schema, batches), str(folder))
 
 
 def read_lance(folder: str | Path, origin: Origin) -> Gallery:
@@ -45,7 +44,7 @@ def read_lance(folder: str | Path, origin: Origin) -> Gallery:
     stated.require_complete(table.count_rows(), str(folder))
     ids: list[str] = []
     rows = stated.empty_rows()
-    for batch in table.to_batches(columns=["id", "vectors"], batch_size=ROWS_AT_ONCE):
+    for batch in table.to_batches(columns=["id", "vectors"]):
         sets = np.asarray(batch["vectors"].flatten()).reshape(len(batch), len(rows), stated.dim)
         rows[:, len(ids) : len(ids) + len(batch)] = sets.transpose(1, 0, 2)
         ids += batch["id"].to_pylist()
@@ -59,13 +58,10 @@ def _schema(stated: Stated) -> pa.Schema:
     return pa.schema(columns, metadata=stated.metadata())
 
 
-def _batches(gallery: Gallery, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    kind = schema.field("vectors").type
-    for start in range(0, len(gallery), ROWS_AT_ONCE):
-        part = slice(start, start + ROWS_AT_ONCE)
-        numbers = pa.array(item_sets(gallery, part).ravel())
-        vectors = pa.FixedSizeListArray.from_arrays(numbers, type=kind)
-        yield pa.RecordBatch.from_arrays([pa.array(gallery.ids[part]), vectors], schema=schema)
+def _batch(gallery: Gallery, part: slice, schema: pa.Schema) -> pa.RecordBatch:
+    numbers = pa.array(item_sets(gallery, part).ravel())
+    vectors = pa.FixedSizeListArray.from_arrays(numbers, type=schema.field("vectors").type)
+    return pa.RecordBatch.from_arrays([pa.array(gallery.ids[part]), vectors], schema=schema)
 
 
 def _opened(folder: str | Path) -> Any:  # noqa: ANN401 - lance.LanceDataset, which is optional

@@ -16,8 +16,8 @@ from adaptiveembed.adapters.libraries import library
 from adaptiveembed.errors import GalleryFormatError, SettingError
 from adaptiveembed.retrieval.gallery import Gallery
 
-POINTS_AT_ONCE = 256
-"""Points that are sent or fetched by one request."""
+NUMBERS_AT_ONCE = 1 << 20
+"""Numbers that one request sends or fetches: as JSON some 20 MB, and a server takes 32."""
 
 
 def write_qdrant(
@@ -35,8 +35,8 @@ def write_qdrant(
     client.create_collection(
         collection, vectors_config=_vectors_config(stated), metadata=stated.metadata()
     )
-    for start in range(0, len(gallery), POINTS_AT_ONCE):
-        client.upsert(collection, _points(gallery, slice(start, start + POINTS_AT_ONCE)), wait=True)
+    for part in stated.parts(NUMBERS_AT_ONCE):
+        client.upsert(collection, _points(gallery, part), wait=True)
 
 
 def read_qdrant(
@@ -52,9 +52,9 @@ def read_qdrant(
     stated.require(origin, place)
     stated.require_complete(client.count(collection, exact=True).count, place)
     ids, rows = [""] * stated.items, stated.empty_rows()
-    for number in range(0, stated.items, POINTS_AT_ONCE):
-        part = list(range(number, min(number + POINTS_AT_ONCE, stated.items)))
-        points = client.retrieve(collection, part, with_payload=["id"], with_vectors=True)
+    for part in stated.parts(NUMBERS_AT_ONCE):
+        numbers = list(range(stated.items)[part])
+        points = client.retrieve(collection, numbers, with_payload=["id"], with_vectors=True)
         for point in points:
             ids[point.id] = point.payload["id"]
             rows[:, point.id] = np.asarray(point.vector, stated.dtype)

@@ -19,8 +19,8 @@ from adaptiveembed.errors import NotFiniteError, NotNormalizedError, SettingErro
 from adaptiveembed.similarity.ragged import RaggedSets
 from adaptiveembed.similarity.tiling import MEMORY_BUDGET
 
-SHORTEST_MEAN = 1e-6
-"""A mean of unit vectors that is shorter has no direction but that of rounding."""
+SHORTEST_SUM = 1e-6
+"""A sum of unit vectors that is shorter has no direction but that of rounding."""
 
 
 def pooled(sets: RaggedSets, count: int, memory_budget: int = MEMORY_BUDGET) -> RaggedSets:
@@ -49,9 +49,7 @@ def _pooled(sets: RaggedSets, count: int, start: int) -> RaggedSets:
     sums = unit.new_zeros(len(unit), count, unit.shape[2])
     sums.scatter_add_(1, column.unsqueeze(-1).expand_as(unit), unit)
     mask = torch.arange(count, device=unit.device) < is_first.sum(dim=1, keepdim=True)
-    sizes = unit.new_zeros(mask.shape).scatter_add_(1, column, sets.mask.to(unit.dtype))
-    means = sums / sizes.clamp_(min=1).unsqueeze(-1)
-    return RaggedSets(_directions(means, mask, start).to(sets.vectors.dtype), mask)
+    return RaggedSets(_directions(sums, mask, start).to(sets.vectors.dtype), mask)
 
 
 class WardTree(NamedTuple):
@@ -160,10 +158,10 @@ def _unit(sets: RaggedSets, start: int) -> Tensor:
     return _divided(vectors, lengths, sets.mask)
 
 
-def _directions(means: Tensor, mask: Tensor, start: int) -> Tensor:
-    lengths = torch.linalg.vector_norm(means, dim=-1)
-    _require_lengths(lengths, mask, SHORTEST_MEAN, start)
-    return _divided(means, lengths, mask)
+def _directions(sums: Tensor, mask: Tensor, start: int) -> Tensor:
+    lengths = torch.linalg.vector_norm(sums, dim=-1)
+    _require_lengths(lengths, mask, SHORTEST_SUM, start)
+    return _divided(sums, lengths, mask)
 
 
 def _divided(vectors: Tensor, lengths: Tensor, mask: Tensor) -> Tensor:
