@@ -336,6 +336,15 @@ def test_a_tensor_that_does_not_fit_is_named(folder, tmp_path, change):
         load_encoder(f"qwen3-vl:{broken}", Modality.TEXT)
 
 
+def test_a_tensor_that_is_left_over_is_named(folder, tmp_path):
+    def more(tensors):
+        return tensors | {TENSOR.replace("up_proj", "side_proj"): torch.ones(2)}
+
+    broken = change_tensors(folder, tmp_path / "broken", more)
+    with pytest.raises(EncoderError, match=r"not part of the model: .*mlp\.side_proj\.weight"):
+        load_encoder(f"qwen3-vl:{broken}", Modality.TEXT)
+
+
 def test_a_head_that_says_words_may_lie_in_the_checkpoint(folder, tmp_path, encoder):
     def headed(tensors):
         head = tensors["model.language_model.embed_tokens.weight"].clone()

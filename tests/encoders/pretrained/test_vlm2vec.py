@@ -1,6 +1,7 @@
 """VLM2Vec-V2 reads what it was trained to read, with its adapter merged whole."""
 
 import json
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -327,6 +328,13 @@ def test_a_tensor_that_the_model_does_not_have_is_named(adapter, tmp_path):
     broken = change_tensors(adapter, tmp_path / "broken", more)
     with pytest.raises(EncoderError, match=r"norm\.lora_A"):
         load_encoder(f"vlm2vec:{broken}", Modality.TEXT)
+
+
+def test_the_base_is_run_as_the_adapter_is_asked_to_run(adapter, tmp_path):
+    other = change_tensors(adapter, tmp_path / "other", dict)
+    change_json(other / "adapter_config.json", base_model_name_or_path="a/b", revision="v2")
+    asked = PretrainedSettings(str(other), token_budget=7, local_files_only=True)
+    assert base_of(asked) == replace(asked, source="a/b", revision="v2")
 
 
 def test_an_adapter_without_safetensors_is_refused(adapter, tmp_path):
