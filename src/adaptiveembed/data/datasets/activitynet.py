@@ -14,7 +14,7 @@ from adaptiveembed.data.datasets.annotation_files import (
     is_file_name,
     read_json,
 )
-from adaptiveembed.data.datasets.items import Annotations, Item, Split, joined
+from adaptiveembed.data.datasets.items import Annotations, Item, Origin, Split, joined
 from adaptiveembed.data.datasets.rules import BuildRules, EventOrder
 from adaptiveembed.errors import ManifestError
 
@@ -28,12 +28,14 @@ def read_activitynet(files: Mapping[Split, Path], rules: BuildRules) -> Annotati
     oddities = {split: _oddities(videos[split]) for split in Split}
     return Annotations(
         items=tuple(item for split in Split for item in _items(videos[split], split, rules)),
-        files=tuple(files.values()),
-        counts={
-            name: {split: oddities[split][name] for split in Split}
-            for name in oddities[Split.TRAIN]
-        },
-        rules={"event_order": rules.event_order.value},
+        origin=Origin(
+            files=tuple(files.values()),
+            counts={
+                name: {split: oddities[split][name] for split in Split}
+                for name in oddities[Split.TRAIN]
+            },
+            rules={"event_order": rules.event_order.value},
+        ),
     )
 
 

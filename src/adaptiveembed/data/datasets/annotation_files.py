@@ -46,7 +46,8 @@ class Complaints:
         if not self.count:
             return
         lines = [
-            f"{f'{self.word} {number:,}: ' if number else ''}{what}" for number, what in self.shown
+            f"{f'{self.word} {number:,}: ' if number else ''}{what}"
+            for number, what in sorted(self.shown)
         ]
         if self.count > len(lines):
             lines.append(f"… and {self.count - len(lines):,} more")

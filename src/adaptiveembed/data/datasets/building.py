@@ -10,7 +10,7 @@ from adaptiveembed.data.datasets.annotation_files import found_files
 from adaptiveembed.data.datasets.benchmarks import FACTS, Benchmark
 from adaptiveembed.data.datasets.clotho import METADATA, read_clotho
 from adaptiveembed.data.datasets.didemo import read_didemo
-from adaptiveembed.data.datasets.items import Annotations, Item, Split
+from adaptiveembed.data.datasets.items import Annotations, Item, Origin, Split
 from adaptiveembed.data.datasets.localized_narratives import NarrativeFiles, read_narratives
 from adaptiveembed.data.datasets.macs import read_macs
 from adaptiveembed.data.datasets.media_files import MediaFolder
@@ -43,13 +43,18 @@ class Built:
 
     benchmark: Benchmark
     manifest: Manifest
-    annotations: Annotations
+    origin: Origin
     without_media: tuple[Absent, ...]
     without_text: tuple[Absent, ...]
 
     def annotated(self, split: Split) -> int:
         """Items of a split in the annotation files."""
-        return sum(item.split == split for item in self.annotations.items)
+        return self.written(split) + self.left_out(split)
+
+    def left_out(self, split: Split) -> int:
+        """Items of a split without medium or text."""
+        absent = (*self.without_media, *self.without_text)
+        return sum(each.split == split for each in absent)
 
     def written(self, split: Split) -> int:
         """Pairs of a split in the manifest."""
@@ -103,12 +108,12 @@ def record_path(manifest: Path) -> Path:
 
 def record(built: Built) -> dict[str, object]:
     """How a manifest came about: rules, files, and counts beside the paper's."""
-    found, facts = built.annotations, FACTS[built.benchmark]
+    origin, facts = built.origin, FACTS[built.benchmark]
     return {
         "version": VERSION,
         "benchmark": built.benchmark.value,
-        "rules": dict(found.rules),
-        "files": [{"name": each.name, "bytes": each.stat().st_size} for each in found.files],
+        "rules": dict(origin.rules),
+        "files": [{"name": each.name, "bytes": each.stat().st_size} for each in origin.files],
         "counts": {
             split.value: {
                 "annotated": built.annotated(split),
@@ -119,7 +124,7 @@ def record(built: Built) -> dict[str, object]:
             }
             for split in Split
         },
-        "met": {name: dict(counts) for name, counts in found.counts.items()},
+        "met": {name: dict(counts) for name, counts in origin.counts.items()},
     }
 
 
@@ -154,7 +159,7 @@ def _built(benchmark: Benchmark, found: Annotations, media: MediaFolder) -> Buil
         else:
             pairs.append(_pair(item, path))
     return Built(
-        benchmark, Manifest(tuple(pairs)), found, tuple(without_media), tuple(without_text)
+        benchmark, Manifest(tuple(pairs)), found.origin, tuple(without_media), tuple(without_text)
     )
 
 

@@ -12,7 +12,7 @@ from adaptiveembed.data.datasets.annotation_files import (
     checked_values,
     require_first,
 )
-from adaptiveembed.data.datasets.items import Annotations, Item, Split, joined
+from adaptiveembed.data.datasets.items import Annotations, Item, Origin, Split, joined
 from adaptiveembed.data.manifest_rows import read_rows
 from adaptiveembed.errors import ManifestError
 
@@ -40,14 +40,16 @@ def read_clotho(
             for split in Split
             for values in sounds[split]
         ),
-        files=(*files.values(), *keywords.values()),
-        counts={
-            "captions": {
-                split: sum(bool(text) for each in sounds[split] for text in _captions(each))
-                for split in Split
+        origin=Origin(
+            files=(*files.values(), *keywords.values()),
+            counts={
+                "captions": {
+                    split: sum(bool(text) for each in sounds[split] for text in _captions(each))
+                    for split in Split
+                },
             },
-        },
-        rules={"caption_order": "columns"},
+            rules={"caption_order": "columns"},
+        ),
     )
 
 

@@ -13,7 +13,7 @@ def compared(built: Built) -> Iterator[str]:
     """A table of counts, what was met in the files beside what others counted, and reasons."""
     yield from _table(_counts(built))
     facts = FACTS[built.benchmark]
-    for name, counts in built.annotations.counts.items():
+    for name, counts in built.origin.counts.items():
         yield f"  {name}: {_per_split(counts)}{_counted(facts.known.get(name, {}))}"
     yield from (f"  {reason}" for split in Split for reason in _reasons(built, split))
     yield from (f"  {remark}" for remark in facts.remarks)

@@ -14,7 +14,7 @@ from adaptiveembed.data.datasets.annotation_files import (
     checked_values,
     read_json,
 )
-from adaptiveembed.data.datasets.items import Annotations, Item, Split, joined
+from adaptiveembed.data.datasets.items import Annotations, Item, Origin, Split, joined
 from adaptiveembed.data.datasets.media_files import stem_of
 from adaptiveembed.errors import ManifestError
 
@@ -37,16 +37,19 @@ def read_didemo(files: Mapping[Split, Path]) -> Annotations:
     found = videos.items()
     return Annotations(
         items=tuple(item for split, each in found for item in _items(each, split)),
-        files=tuple(files.values()),
-        counts={
-            "descriptions": {
-                split: sum(len(one.descriptions) for one in each.values()) for split, each in found
+        origin=Origin(
+            files=tuple(files.values()),
+            counts={
+                "descriptions": {
+                    split: sum(len(one.descriptions) for one in each.values())
+                    for split, each in found
+                },
+                "file names": {
+                    split: sum(len(one.names) for one in each.values()) for split, each in found
+                },
             },
-            "file names": {
-                split: sum(len(one.names) for one in each.values()) for split, each in found
-            },
-        },
-        rules={"video": "name without ending", "description_order": "file"},
+            rules={"video": "name without ending", "description_order": "file"},
+        ),
     )
 
 

@@ -32,16 +32,23 @@ class Item(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Annotations:
-    """What the annotation files of a benchmark say, in their order, the training split first."""
+class Origin:
+    """Where items come from."""
 
-    items: tuple[Item, ...]
     files: tuple[Path, ...]
     """What was read."""
     counts: Mapping[str, PerSplit]
     """What was met in the files, and how often: narratives, sentences out of order, and so on."""
     rules: Mapping[str, str | int]
     """Every choice that was made and that could have been made differently."""
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """What the annotation files of a benchmark say, in their order, the training split first."""
+
+    items: tuple[Item, ...]
+    origin: Origin
 
 
 def joined(*texts: str) -> str:

@@ -17,7 +17,7 @@ from adaptiveembed.data.datasets.annotation_files import (
     Values,
     checked_values,
 )
-from adaptiveembed.data.datasets.items import Annotations, Item, PerSplit, Split, joined
+from adaptiveembed.data.datasets.items import Annotations, Item, Origin, PerSplit, Split, joined
 from adaptiveembed.data.datasets.rules import BuildRules, NarrativeChoice
 from adaptiveembed.errors import ManifestError
 from adaptiveembed.structure.progress import Progress, silent
@@ -27,9 +27,11 @@ BEFORE_TRACES = b', "timed_caption": '
 
 Within a text it would stand as ``\\"timed_caption\\"``, so it is found outside of texts only.
 """
-WHOLE_LINE = b'"}'
+WHOLE_LINE = (b'"}\n', b'"}', b'"}\r\n')
 """How a line ends that was not cut off: behind the address of the recorded voice, the last key.
 Whatever stands in traces and times ends in numbers."""
+READ_AT_ONCE = 1 << 20
+"""Bytes; most lines with traces are longer than what Python reads at once by itself."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,11 @@ def read_narratives(
         progress(done, len(paths))
     return Annotations(
         items=tuple(images.items()),
-        files=tuple(path for _, path in paths),
-        counts={"narratives": narratives, "images with several narratives": images.several()},
-        rules={"narrative": rules.narrative.value},
+        origin=Origin(
+            files=tuple(path for _, path in paths),
+            counts={"narratives": narratives, "images with several narratives": images.several()},
+            rules={"narrative": rules.narrative.value},
+        ),
     )
 
 
@@ -85,7 +89,7 @@ class _Images:
     def add_file(self, path: Path, split: Split) -> int:
         """Take every narrative of a file; their number."""
         complaints, number = Complaints(path), 0
-        with path.open("rb") as file:
+        with path.open("rb", READ_AT_ONCE) as file:
             for number, line in enumerate(file, 1):
                 with complaints.about(number):
                     self._add(_checked_line(line, self._spelling), split)
@@ -125,7 +129,7 @@ def _checked_line(line: bytes, spelling: NarrativeFiles) -> Values:
     try:
         read = narrative_values(line)
     except (ValueError, RecursionError) as error:
-        raise ManifestError(f"it is not JSON: {error}") from None
+        raise ManifestError(f"it is {_reason(error) if line.strip() else 'blank'}") from None
     values = checked_values(read, _KINDS)
     dataset = values["dataset_id"]
     if not dataset.lower().startswith(spelling.dataset):
@@ -136,16 +140,23 @@ def _checked_line(line: bytes, spelling: NarrativeFiles) -> Values:
     return values
 
 
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON: {error.msg} (character {error.pos + 1:,})"
+    return f"not JSON: {error}"
+
+
 def narrative_values(line: bytes) -> object:
     """What a line says, without traces where they stand behind everything that is needed."""
-    line = line.strip()
     end = line.find(BEFORE_TRACES)
-    if end < 0 or not line.endswith(WHOLE_LINE):
-        return json.loads(line)
-    try:
-        return json.loads(line[:end] + b"}")
-    except ValueError:
-        return json.loads(line)
+    if end >= 0 and line.endswith(WHOLE_LINE):
+        try:
+            values = json.loads(line[:end] + b"}")
+        except ValueError:
+            return json.loads(line)
+        if values.keys() >= _KINDS.keys():
+            return values
+    return json.loads(line)
 
 
 def _is_whole(value: object) -> bool:

@@ -19,7 +19,7 @@ from adaptiveembed.data.datasets.annotation_files import (
     checked_values,
     require_first,
 )
-from adaptiveembed.data.datasets.items import Annotations, Item, PerSplit, Split, joined
+from adaptiveembed.data.datasets.items import Annotations, Item, Origin, PerSplit, Split, joined
 from adaptiveembed.data.datasets.rules import BuildRules
 from adaptiveembed.errors import ManifestError
 
@@ -44,9 +44,11 @@ def read_macs(path: Path, media: str, rules: BuildRules) -> Annotations:
     listed = () if rules.query_list is None else (rules.query_list,)
     return Annotations(
         items=tuple(item for split in Split for item in items if item.split == split),
-        files=(path, *listed),
-        counts={"captions": _captions(recordings, queries)},
-        rules=_written_rules(rules),
+        origin=Origin(
+            files=(path, *listed),
+            counts={"captions": _captions(recordings, queries)},
+            rules=_written_rules(rules),
+        ),
     )
 
 
@@ -108,6 +110,8 @@ def _require_known(name: str, known: frozenset[str]) -> None:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except FileNotFoundError:
+        raise ManifestError(f"there is no file {path}; correct the path") from None
     except UnicodeDecodeError:
         raise ManifestError(f"{path} is not UTF-8; save it as UTF-8") from None
     return ((number, line) for number, line in enumerate(lines, 1) if line.strip())
