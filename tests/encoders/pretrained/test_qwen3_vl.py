@@ -15,6 +15,7 @@ from adaptiveembed.encoders.pretrained.qwen3_vl import (
     video_prompt,
 )
 from adaptiveembed.encoders.pretrained.qwen_inputs import FrameChoice, PixelLimits
+from adaptiveembed.encoders.pretrained.qwen_passes import load_cutter
 from adaptiveembed.encoders.pretrained.settings import PretrainedSettings
 from adaptiveembed.encoders.user import load_encoder
 from adaptiveembed.errors import EncoderError, SettingError
@@ -310,6 +311,15 @@ def test_settings_that_cannot_work_are_refused(settings, said):
 def test_a_picture_that_is_too_narrow_is_refused(encoder):
     with pytest.raises(EncoderError, match=r"1 × 300 pixels is too narrow"):
         encoder.encode([Image(np.zeros((300, 1, 3), np.uint8))])
+
+
+def test_pictures_are_cut_by_pillow_whatever_the_checkpoint_names(folder, tmp_path, encoder):
+    fast = change_tensors(folder, tmp_path / "fast", dict)
+    change_json(fast / "preprocessor_config.json", image_processor_type="Qwen2VLImageProcessorFast")
+    cutter = load_cutter(PretrainedSettings(str(fast)))
+    assert type(cutter.processor).__name__ == "Qwen2VLImageProcessorPil"
+    found = load_encoder(f"qwen3-vl:{fast}", Modality.IMAGE).encode(BATCHES[Modality.IMAGE])
+    assert torch.equal(found.global_feature, encoder.encode(BATCHES[Modality.IMAGE]).global_feature)
 
 
 # A checkpoint that is not whole.

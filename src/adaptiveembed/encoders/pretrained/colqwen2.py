@@ -26,6 +26,7 @@ from adaptiveembed.encoders.pretrained.qwen_passes import (
     Prompts,
     arguments_of,
     branch,
+    load_cutter,
     picture_positions,
 )
 from adaptiveembed.encoders.pretrained.settings import PretrainedKind, PretrainedSettings
@@ -49,7 +50,7 @@ def load_colqwen2(settings: PretrainedSettings) -> PretrainedEncoder:
     model: Any = load_strict(transformers.ColQwen2ForRetrieval, settings)
     processor = load_part(transformers.ColQwen2Processor, settings)
     prompts = Prompts(settings, model.config.vlm_config)
-    cutter = PatchCutter(processor.image_processor)
+    cutter = load_cutter(settings)
 
     def states_of(batch: TokenBatch) -> Tensor:
         there = batch.to(model.device)

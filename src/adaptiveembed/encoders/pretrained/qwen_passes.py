@@ -64,8 +64,9 @@ class Prompts:
 
 
 def load_cutter(settings: PretrainedSettings) -> PatchCutter:
-    """What cuts pictures as this checkpoint wants it."""
-    return PatchCutter(load_part(imported("transformers").AutoImageProcessor, settings))
+    """What cuts pictures as this checkpoint wants it, the same with torchvision and without."""
+    processors = imported("transformers").AutoImageProcessor
+    return PatchCutter(load_part(processors, settings, backend="pil"))
 
 
 def branch(compose: Compose, states_of: StatesOf, pool: Pool, filling: int) -> Branch:
