@@ -21,6 +21,7 @@ from adaptiveembed.pipeline.model import AdaptiveEmbed
 from adaptiveembed.pipeline.recipe import Method
 from adaptiveembed.pipeline.recipe_files import read_recipe
 from adaptiveembed.pipeline.saving import read_facts
+from adaptiveembed.pipeline.sides import store_folders
 from adaptiveembed.structure.direction import Modality
 from adaptiveembed.training.loop import CHECKPOINTS
 
@@ -112,7 +113,8 @@ def _dataset(path: Path, *, check: bool) -> Iterator[str]:
     for modality, encoder in found.encoders.items():
         yield f"  {modality}: {encoder.name}"
         yield f"    fingerprint {encoder.fingerprint}"
-        yield from (f"    {line}" for line in _store(path / modality, check=check))
+        for part in store_folders(path / modality).values():
+            yield from (f"    {line}" for line in _store(part, check=check))
     if found.left_out:
         yield f"  {len(found.left_out)} pairs are left out, because a side of them is not encoded"
 

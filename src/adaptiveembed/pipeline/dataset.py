@@ -3,14 +3,14 @@
 dataset/
   dataset.json    the two modalities, and their encoders
   pairs.jsonl     ids, texts, paths of media, splits, metadata
-  text/  image/   a feature store for each modality
+  text/  image/   the features of each modality: see ``sides``
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,15 +19,16 @@ from typing import Any
 import numpy as np
 
 from adaptiveembed.data.feature_exchange import import_features
-from adaptiveembed.data.feature_writer import FeatureWriter
+from adaptiveembed.data.feature_index import StoredStates
 from adaptiveembed.data.features import FeatureStore
 from adaptiveembed.data.limits import MediaLimits
 from adaptiveembed.data.manifest_writing import replace_manifest
-from adaptiveembed.data.media import Media, Text
+from adaptiveembed.data.media import Text
 from adaptiveembed.data.pairs import Manifest, Pair, read_manifest
 from adaptiveembed.data.reading import content_key, modality_of, read_media
-from adaptiveembed.encoders.driving import EncodingSummary, encode_items
+from adaptiveembed.encoders.driving import EncodingSummary
 from adaptiveembed.encoders.protocol import Encoder
+from adaptiveembed.encoders.reading_ahead import Load
 from adaptiveembed.errors import (
     EncoderError,
     FeatureStoreError,
@@ -38,9 +39,10 @@ from adaptiveembed.errors import (
 from adaptiveembed.pipeline.announcing import Announce, unannounced
 from adaptiveembed.pipeline.inputs import FEATURES, EncoderFacts
 from adaptiveembed.pipeline.paired import QUERY, TRAIN, PairedFeatures
+from adaptiveembed.pipeline.sides import BATCH_SIZE, SideStores, fill_side
 from adaptiveembed.structure.direction import Direction, Modality
-from adaptiveembed.structure.progress import Progress, silent
 from adaptiveembed.structure.views import ChosenFeatures
+from adaptiveembed.training.distributed import current, wait_for_all
 
 FORMAT, VERSION = "adaptiveembed.dataset", 1
 FACTS, PAIRS = "dataset.json", "pairs.jsonl"
@@ -78,13 +80,13 @@ def open_dataset(folder: str | Path) -> Dataset:
     folder = Path(folder)
     sides = _read_facts(folder)
     manifest = with_splits(read_manifest(folder / PAIRS, needed=None))
-    stores = [FeatureStore.open(folder / side.modality) for side in sides]
+    stores = [SideStores.open(folder / side.modality) for side in sides]
     known = set(stores[0].ids) & set(stores[1].ids)
     rows = [row for row, pair in enumerate(manifest) if pair.id in known]
     if not rows:
         raise FeatureStoreError(f"no pair of {folder} has both sides encoded; encode it again")
     chosen = manifest.take(rows)
-    source, target = (ChosenFeatures(store, store.places(chosen.ids)) for store in stores)
+    source, target = (ChosenFeatures(store.features, store.places(chosen.ids)) for store in stores)
     pairs = PairedFeatures(
         Direction(sides[0].modality, sides[1].modality),
         chosen.ids,
@@ -104,11 +106,14 @@ def encode_dataset(  # noqa: PLR0913 - what, by what, where to, and how
     folder: Path,
     *,
     limits: MediaLimits | None = None,
-    batch_size: int = 64,
+    states: StoredStates = StoredStates.ALL,
+    batch_size: int = BATCH_SIZE,
     strict: bool = False,
     announce: Announce = unannounced,
 ) -> dict[Modality, EncodingSummary]:
     """Encode both sides of a manifest, or go on with it; what became of each side.
+
+    Of several processes each encodes a share, and says what became of that.
 
     Args:
         manifest: The pairs.
@@ -116,6 +121,7 @@ def encode_dataset(  # noqa: PLR0913 - what, by what, where to, and how
         names: By which name each encoder is loaded again.
         folder: The dataset's.
         limits: How much of a medium is read.
+        states: Whether hidden states are kept beside the global features.
         batch_size: Items that are encoded at a time.
         strict: Whether an item that cannot be read ends the work.
         announce: Told what begins.
@@ -127,35 +133,23 @@ def encode_dataset(  # noqa: PLR0913 - what, by what, where to, and how
         SideFacts(modality, encoder_facts(names[modality], encoder))
         for modality, encoder in encoders.items()
     ]
-    begin_dataset(folder, manifest, sides)
+    if current().is_first:
+        begin_dataset(folder, manifest, sides)
+    wait_for_all(current())
     summaries = {}
     for modality, encoder in encoders.items():
-        items = [_item(pair, modality, limits or MediaLimits()) for pair in manifest]
+        item_of = partial(_item, manifest, modality, limits or MediaLimits())
         summaries[modality] = fill_side(
             encoder,
-            items,
+            manifest.ids,
+            item_of,
             folder / modality,
+            states=states,
             batch_size=batch_size,
             strict=strict,
             progress=announce(f"encoding {modality}"),
         )
     return summaries
-
-
-def fill_side(  # noqa: PLR0913 - by what, what, where to, and how
-    encoder: Encoder,
-    items: Sequence[tuple[str, str, Callable[[], Media]]],
-    folder: Path,
-    *,
-    batch_size: int = 64,
-    strict: bool = False,
-    progress: Progress = silent,
-) -> EncodingSummary:
-    """Encode the items that a store does not hold yet."""
-    with FeatureWriter(folder, encoder.fingerprint, encoder.width) as writer:
-        return encode_items(
-            encoder, items, writer, batch_size=batch_size, strict=strict, progress=progress
-        )
 
 
 def import_dataset(
@@ -329,9 +323,10 @@ def with_splits(manifest: Manifest) -> Manifest:
 
 
 def _item(
-    pair: Pair, modality: Modality, limits: MediaLimits
-) -> tuple[str, str, Callable[[], Media]]:
+    manifest: Manifest, modality: Modality, limits: MediaLimits, place: int
+) -> tuple[str, str, Load]:
     """The id of one side of a pair, a key of its content, and how to read it."""
+    pair = manifest[place]
     if modality is Modality.TEXT:
         text = pair.text or ""
         return pair.id, content_key(text), partial(_as_text, text, pair.id)

@@ -42,6 +42,7 @@ from adaptiveembed.pipeline.settings import Table, differences, to_table, to_tom
 from adaptiveembed.representation.embedder import PairEmbedder
 from adaptiveembed.structure.direction import Modality
 from adaptiveembed.structure.progress import Progress, silent
+from adaptiveembed.training.distributed import current, wait_for_all
 from adaptiveembed.training.loop import CHECKPOINTS
 
 RECIPE, RECORD, MODEL = "recipe.toml", "run.json", "model"
@@ -70,11 +71,15 @@ def fit(  # noqa: PLR0913 - what from, how, where to, and who is told
     """
     rows = training_rows(data.pairs, recipe.splits)
     require_enough(rows, recipe)
-    begin_run(data, recipe, folder, folders)
+    process = current()
+    if process.is_first:
+        begin_run(data, recipe, folder, folders)
+    wait_for_all(process)
     if not is_model(folder / MODEL):
         cuts = {each.matryoshka_widths for each in encoders.values()}
         widths = cuts.pop() if len(cuts) == 1 else ()
         _Fitting(data, rows, recipe, folder, encoders, widths, announce).make_model()
+    wait_for_all(process)
     return folder / MODEL
 
 
@@ -95,12 +100,14 @@ class _Fitting:
         represented = self.represent(self.rows, self.folder / STAGE_ONE, "Stage I: candidates")
         figures = represented.summary.best
         if self.recipe.method is Method.METAEMBED:
-            _save_embedder(represented.embedder, self.facts(figures), self.folder / MODEL)
+            if current().is_first:
+                _save_embedder(represented.embedder, self.facts(figures), self.folder / MODEL)
             return
         allocated = self.allocate(represented)
         found = all_figures(figures, [summary.best for summary in allocated.summaries])
         model = AdaptiveEmbed(represented.embedder, allocated.allocators, self.facts(found))
-        model.save_pretrained(self.folder / MODEL)
+        if current().is_first:
+            model.save_pretrained(self.folder / MODEL)
 
     def represent(self, rows: TrainingRows, folder: Path, what: str) -> Represented:
         """Stage I on these rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,11 +14,12 @@ from adaptiveembed.data.scenes.corpus import VERSION, scene_id, scene_media, sce
 from adaptiveembed.data.scenes.latent import DEFAULTS, scene
 from adaptiveembed.data.scenes.settings import ScenesSettings
 from adaptiveembed.encoders.driving import EncodingSummary
-from adaptiveembed.encoders.protocol import Encoder
+from adaptiveembed.encoders.reading_ahead import Load
 from adaptiveembed.encoders.user import TRAINING_FREE, load_encoder
 from adaptiveembed.pipeline.announcing import Announce, unannounced
-from adaptiveembed.pipeline.dataset import SideFacts, begin_dataset, encoder_facts, fill_side
+from adaptiveembed.pipeline.dataset import SideFacts, begin_dataset, encoder_facts
 from adaptiveembed.pipeline.paired import QUERY, TRAIN
+from adaptiveembed.pipeline.sides import fill_side
 from adaptiveembed.structure.direction import Modality
 
 
@@ -69,7 +70,8 @@ def encode_scenes(
     return {
         each: fill_side(
             encoder,
-            _items(corpus, each, encoder),
+            [scene_id(number) for number in range(corpus.training + corpus.queries)],
+            partial(_item, corpus, each),
             folder / each,
             batch_size=batch_size,
             progress=announce(f"encoding {each}"),
@@ -78,12 +80,7 @@ def encode_scenes(
     }
 
 
-def _items(
-    corpus: SceneCorpus, modality: Modality, encoder: Encoder
-) -> list[tuple[str, str, Callable[[], Media]]]:
-    """Every scene with a key that names it: nothing has to be made to know that it is stored."""
+def _item(corpus: SceneCorpus, modality: Modality, number: int) -> tuple[str, str, Load]:
+    """A scene with a key that names it: nothing has to be made to know that it is stored."""
     origin = content_key(f"{VERSION} {corpus.seed} {corpus.medium} {corpus.settings}")
-    return [
-        (scene_id(number), f"{origin}-{number}", partial(corpus.media, number, modality))
-        for number in range(corpus.training + corpus.queries)
-    ]
+    return scene_id(number), f"{origin}-{number}", partial(corpus.media, number, modality)

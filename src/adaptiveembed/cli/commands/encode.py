@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from adaptiveembed.encoders.driving import EncodingSummary
     from adaptiveembed.structure.direction import Modality
+    from adaptiveembed.training.distributed import Process
 
 NAME = "encode"
 
@@ -27,6 +28,8 @@ and, if wanted, split (train or query). Without splits a tenth becomes queries.
 
 What is encoded already is skipped, so that the same command goes on after
 Ctrl-C. An item that cannot be read is listed at the end and left out.
+
+Several processes, such as one for each GPU, share the work by torchrun.
 """
 
 EXAMPLES = """\
@@ -35,6 +38,7 @@ EXAMPLES = """\
   adaptiveembed encode pairs.csv --output features \\
       --encoder text=my_encoders:Text --encoder image=my_encoders:Picture
       by your own encoders: module:object, importable from here
+  torchrun --nproc-per-node 4 -m adaptiveembed.cli encode pairs.csv --output features
 """
 
 
@@ -68,6 +72,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="items encoded at a time (default: %(default)s)",
     )
     parser.add_argument(
+        "--states",
+        choices=("all", "none"),
+        default="all",
+        help="hidden states are kept beside the global features (all, the default), or not: they "
+        "take most of the room, and without them the global feature is all that is learned from",
+    )
+    parser.add_argument(
         "--strict", action="store_true", help="end at the first item that cannot be read"
     )
 
@@ -76,10 +87,29 @@ def run(arguments: argparse.Namespace) -> None:
     """Encode, and say what became of every item."""
     from rich.console import Console
 
+    from adaptiveembed.training.distributed import process_group, wait_for_all
+
+    console = Console(soft_wrap=True)
+    with process_group() as process:
+        try:
+            summaries = _encode(arguments, process)
+        except KeyboardInterrupt:
+            told = "what is encoded is kept, and the same command goes on"
+            raise KeyboardInterrupt(told) from None
+        who = f"process {process.rank + 1} of {process.size}: " if process.size > 1 else ""
+        show_summaries(console, summaries, who)
+        wait_for_all(process)
+        if process.is_first:
+            show_next(console, arguments.output)
+
+
+def _encode(arguments: argparse.Namespace, process: Process) -> Mapping[Modality, EncodingSummary]:
     from adaptiveembed.cli.progress import ShownProgress
+    from adaptiveembed.data.feature_index import StoredStates
     from adaptiveembed.data.pairs import read_manifest
     from adaptiveembed.encoders.user import TRAINING_FREE, load_encoder
     from adaptiveembed.errors import SettingError
+    from adaptiveembed.pipeline.announcing import unannounced
     from adaptiveembed.pipeline.dataset import encode_dataset, medium_of
     from adaptiveembed.structure.direction import Modality
 
@@ -94,28 +124,32 @@ def run(arguments: argparse.Namespace) -> None:
             )
         names[Modality(modality)] = name
     encoders = {each: load_encoder(name, each) for each, name in names.items()}
-    try:
-        with ShownProgress() as announce:
-            summaries = encode_dataset(
-                manifest,
-                encoders,
-                names,
-                arguments.output,
-                batch_size=arguments.batch_size,
-                strict=arguments.strict,
-                announce=announce,
-            )
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("what is encoded is kept, and the same command goes on") from None
-    show_summaries(Console(soft_wrap=True), summaries, arguments.output)
+    with ShownProgress() as shown:
+        return encode_dataset(
+            manifest,
+            encoders,
+            names,
+            arguments.output,
+            states=StoredStates(arguments.states),
+            batch_size=arguments.batch_size,
+            strict=arguments.strict,
+            announce=shown if process.is_first else unannounced,
+        )
 
 
 def show_summaries(
-    console: Console, summaries: Mapping[Modality, EncodingSummary], folder: Path
+    console: Console, summaries: Mapping[Modality, EncodingSummary], who: str = ""
 ) -> None:
-    """What became of each side, and a line for everything that failed."""
+    """What became of each side, and a table of everything that failed."""
     for modality, summary in summaries.items():
-        console.print(f"{modality}: {summary}")
-        for failure in summary.failed:
-            console.print(f"  {failure.id}: {failure.reason}", style="yellow", highlight=False)
+        console.print(f"{who}{modality}: {summary}")
+        listed = [("left out", "why"), *summary.failed] if summary.failed else []
+        width = max((len(item) for item, _ in listed), default=0)
+        for item, reason in listed:
+            # a line each, whatever its length, so that paths can be copied
+            console.print(f"  {item + ':':<{width + 1}} {reason}", style="yellow", markup=False)
+
+
+def show_next(console: Console, folder: Path) -> None:
+    """Where the dataset is, and what to do with it."""
     console.print(f"\nThe dataset is in {folder}. Next: adaptiveembed train {folder} --output RUN")

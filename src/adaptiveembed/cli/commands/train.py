@@ -9,6 +9,7 @@ from adaptiveembed.cli.arguments import add_command, assignment, path
 
 if TYPE_CHECKING:
     from adaptiveembed.pipeline.recipe import Recipe
+    from adaptiveembed.training.distributed import Process
 
 NAME = "train"
 
@@ -23,6 +24,9 @@ is a recipe too, and may build on another one by  base = "laptop".
 
 Ctrl-C finishes the step that is being made and saves; --resume goes on, and so
 it does after a kill, bit for bit as if nothing had happened.
+
+Several processes, such as one for each GPU, train one model by torchrun: they
+share every batch, and all of it are negatives.
 """
 
 EXAMPLES = """\
@@ -33,6 +37,7 @@ EXAMPLES = """\
       --set representation.training.epochs=5
   adaptiveembed train features --recipe paper --dry-run
       print every setting, with what it means, and train nothing
+  torchrun --nproc-per-node 4 -m adaptiveembed.cli train features --output runs/mine
 """
 
 
@@ -69,19 +74,22 @@ def run(arguments: argparse.Namespace) -> None:
     """Train, or print what would be trained."""
     from adaptiveembed.pipeline.explained import explained_recipe
     from adaptiveembed.pipeline.recipe_files import read_recipe
+    from adaptiveembed.training.distributed import process_group
 
     recipe = read_recipe(arguments.recipe, arguments.assignments)
     if arguments.dry_run:
         print(explained_recipe(recipe), end="")
         return
-    _train(arguments, recipe)
+    with process_group() as process:
+        _train(arguments, recipe, process)
 
 
-def _train(arguments: argparse.Namespace, recipe: Recipe) -> None:
+def _train(arguments: argparse.Namespace, recipe: Recipe, process: Process) -> None:
     from rich.console import Console
 
     from adaptiveembed.cli.progress import ShownProgress
     from adaptiveembed.errors import SettingError
+    from adaptiveembed.pipeline.announcing import unannounced
     from adaptiveembed.pipeline.cautions import cautions
     from adaptiveembed.pipeline.dataset import common_encoders, open_dataset
     from adaptiveembed.pipeline.fitting import RECIPE, fit, has_learned
@@ -99,7 +107,8 @@ def _train(arguments: argparse.Namespace, recipe: Recipe) -> None:
     if arguments.resume and not (arguments.output / RECIPE).exists():
         raise SettingError(f"{arguments.output} holds no run to go on with; leave out --resume")
     datasets = [open_dataset(folder) for folder in arguments.datasets]
-    console = Console(stderr=True, soft_wrap=True)
+    # one of several processes speaks for all
+    console = Console(stderr=True, soft_wrap=True, quiet=not process.is_first)
     for dataset in datasets:
         if dataset.left_out:
             console.print(
@@ -108,17 +117,18 @@ def _train(arguments: argparse.Namespace, recipe: Recipe) -> None:
                 style="yellow",
             )
     try:
-        with ShownProgress() as announce:
+        with ShownProgress() as shown:
             model = fit(
                 JointPairs(tuple(each.pairs for each in datasets)),
                 recipe,
                 arguments.output,
                 common_encoders(datasets),
-                announce=announce,
+                announce=shown if process.is_first else unannounced,
                 folders=arguments.datasets,
             )
     except KeyboardInterrupt:
         raise KeyboardInterrupt("the same command goes on with --resume") from None
     for caution in cautions(read_facts(read_config(model)).figures):
         console.print(caution, style="yellow")
-    print(f"The model is in {model}. Next: adaptiveembed evaluate {arguments.output}")
+    if process.is_first:
+        print(f"The model is in {model}. Next: adaptiveembed evaluate {arguments.output}")
