@@ -171,6 +171,15 @@ def test_the_token_budget_changes_no_feature(folder, encoder, budget):
     assert cut.fingerprint == encoder.fingerprint
 
 
+@pytest.mark.parametrize("way", ["dtype=bfloat16", "dtype=float16", "attention=eager"])
+def test_another_way_of_computing_gives_nearly_the_same_in_float32(folder, encoder, way):
+    other = load_encoder(f"colqwen2:{folder},{way}", Modality.TEXT)
+    one, two = (each.encode(EVERYTHING) for each in (encoder, other))
+    assert two.hidden_states.dtype == two.global_feature.dtype == torch.float32
+    assert (one.global_feature * two.global_feature).sum(dim=1).min() > 0.999
+    assert other.fingerprint != encoder.fingerprint
+
+
 def test_markers_in_a_text_do_not_stand_for_pictures(encoder):
     found = encoder.encode([Text("<|image_pad|> a <|video_pad|>"), Text("b")])
     assert found.global_feature.isfinite().all()

@@ -210,6 +210,15 @@ def test_the_token_budget_cuts_a_batch_into_passes(folder, monkeypatch):
     assert all(rows == 1 or rows * tokens <= 100 for rows, tokens in seen)
 
 
+@pytest.mark.parametrize("way", ["dtype=bfloat16", "dtype=float16", "attention=eager"])
+def test_another_way_of_computing_gives_nearly_the_same_in_float32(folder, encoder, way):
+    other = load_encoder(f"qwen3-vl:{folder},{way}", Modality.TEXT)
+    one, two = (each.encode(EVERYTHING) for each in (encoder, other))
+    assert two.hidden_states.dtype == two.global_feature.dtype == torch.float32
+    assert (one.global_feature * two.global_feature).sum(dim=1).min() > 0.999
+    assert other.fingerprint != encoder.fingerprint
+
+
 # What the checkpoint says, and does not.
 
 

@@ -207,6 +207,22 @@ def test_published_names_become_the_ones_of_now(before, now):
     assert current_name(before) == current_name(now) == now
 
 
+def test_a_file_of_ones_own_asks_otherwise(base, tmp_path, monkeypatch):
+    source = (
+        "from adaptiveembed.encoders.pretrained.settings import PretrainedSettings\n"
+        "from adaptiveembed.encoders.pretrained.vlm2vec import *\n"
+        "def videos():\n"
+        "    inputs = VLM2VecSettings(text_prompt=FOR_VIDEOS)\n"
+        f"    return load_vlm2vec(PretrainedSettings({str(base)!r}), inputs)\n"
+    )
+    (tmp_path / "vlm2vec_of_ones_own.py").write_text(source)
+    monkeypatch.setattr("sys.path", __import__("sys").path.copy())
+    monkeypatch.chdir(tmp_path)
+    found = load_encoder("vlm2vec_of_ones_own:videos", Modality.TEXT)
+    states = by_hand(base, whole_model(base), f"{FOR_VIDEOS} A dog")
+    check_item(found, Text("A dog"), states)
+
+
 # The contract.
 
 
@@ -228,6 +244,15 @@ def test_the_token_budget_changes_no_feature(adapter, encoder, budget):
     one, other = encoder.encode(EVERYTHING), cut.encode(EVERYTHING)
     torch.testing.assert_close(one.hidden_states, other.hidden_states, **CLOSE)
     assert cut.fingerprint == encoder.fingerprint
+
+
+@pytest.mark.parametrize("way", ["dtype=bfloat16", "dtype=float16", "attention=eager"])
+def test_another_way_of_computing_gives_nearly_the_same_in_float32(adapter, encoder, way):
+    other = load_encoder(f"vlm2vec:{adapter},{way}", Modality.TEXT)
+    one, two = (each.encode(EVERYTHING) for each in (encoder, other))
+    assert two.hidden_states.dtype == two.global_feature.dtype == torch.float32
+    assert (one.global_feature * two.global_feature).sum(dim=1).min() > 0.999
+    assert other.fingerprint != encoder.fingerprint
 
 
 def test_a_long_text_is_read_as_far_as_its_limit(adapter):
