@@ -203,7 +203,7 @@ def test_an_odd_video_ends_with_its_last_frame_twice():
     cutter = PatchCutter(official(patch_size=14))
     frames = np.stack([picture(seed, 28, 28) for seed in (1, 2, 3)])
     longer = np.concatenate((frames, frames[-1:]))
-    assert cutter.video_grid(frames, ANY) == Grid(2, 2, 2)
+    assert cutter.video_grid(Video(frames, 1.0), 3, ANY) == Grid(2, 2, 2)
     assert (cutter.video_patches(frames, ANY) == cutter.video_patches(longer, ANY)).all()
 
 

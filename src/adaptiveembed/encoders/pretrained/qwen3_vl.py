@@ -174,12 +174,13 @@ def _image(item: Image, prompts: Prompts, cutter: PatchCutter, inputs: Qwen3VLSe
 
 def _video(item: Video, prompts: Prompts, cutter: PatchCutter, inputs: Qwen3VLSettings) -> Composed:
     places = chosen_frames(item, inputs.frames)
-    frames = item.frames[places]
-    limits = frame_limits(len(frames), inputs.frame, inputs.video_pixels)
-    grid = cutter.video_grid(frames, limits)
+    limits = frame_limits(len(places), inputs.frame, inputs.video_pixels)
+    grid = cutter.video_grid(item, len(places), limits)
     times = times_of(places, item.frames_per_second, cutter.frames_together)
     shown = video_prompt(times, cutter.tokens_of(grid), wrapper=inputs.video_wrapper)
-    return _composed(shown, grid, lambda: cutter.video_patches(frames, limits), prompts, inputs)
+    return _composed(
+        shown, grid, lambda: cutter.video_patches(item.frames[places], limits), prompts, inputs
+    )
 
 
 def _composed(

@@ -157,10 +157,10 @@ class PatchCutter:
         patches: np.ndarray = made["pixel_values"]
         return patches
 
-    def video_grid(self, frames: FrameArray, limits: PixelLimits) -> Grid:
-        """The grid of ``video_patches``."""
-        times = math.ceil(len(frames) / self.frames_together)
-        return Grid(times, *self._rows_and_columns(frames.shape[1:3], limits))
+    def video_grid(self, video: Video, frames: int, limits: PixelLimits) -> Grid:
+        """The grid of ``video_patches`` of so many frames of the video."""
+        times = math.ceil(frames / self.frames_together)
+        return Grid(times, *self._rows_and_columns(video.frames.shape[1:3], limits))
 
     def video_patches(self, frames: FrameArray, limits: PixelLimits) -> PatchArray:
         """The frames in patches of several frames each; the last frame is repeated as needed."""

@@ -147,12 +147,15 @@ def _image(item: Image, prompts: Prompts, cutter: PatchCutter, inputs: VLM2VecSe
 
 
 def _video(item: Video, prompts: Prompts, cutter: PatchCutter, inputs: VLM2VecSettings) -> Composed:
-    frames = item.frames[chosen_frames(item, inputs.frames)]
-    grid = cutter.video_grid(frames, inputs.pixels)
+    places = chosen_frames(item, inputs.frames)
+    grid = cutter.video_grid(item, len(places), inputs.pixels)
     shown = VIDEO_TOKEN * (grid.times * cutter.tokens_of(grid))
     tokens = prompts.tokens(f"{shown} {inputs.video_prompt}")
     return Composed(
-        tokens, prompts.kinds(tokens), grid, lambda: cutter.video_patches(frames, inputs.pixels)
+        tokens,
+        prompts.kinds(tokens),
+        grid,
+        lambda: cutter.video_patches(item.frames[places], inputs.pixels),
     )
 
 
