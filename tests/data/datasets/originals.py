@@ -160,7 +160,13 @@ def write_didemo(annotations, media):
     (annotations / "test_data.json").write_text(json.dumps(queries))
     touch(media, *(f"train/1@N0{n}_51{n}_a{n}.avi" for n in range(9)))
     touch(media, "test/77@N00_5105_77ea.mp4", "test/77@N00_5105_77ea.avi")
-    touch(media, "test/12@N01_333_bb.", "55@N02_4_cc.MPG", "test/66@N03_5_dd.m4v.part")
+    touch(
+        media,
+        "test/12@N01_333_bb.",
+        "z/12@N01_333_bb.mp4",
+        "55@N02_4_cc.MPG",
+        "test/66@N03_5_dd.m4v.part",
+    )
     touch(media, "b/66@N03_5_dd.wmv", "a/66@N03_5_dd.mp4")
     return train, queries
 

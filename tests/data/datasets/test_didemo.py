@@ -6,7 +6,7 @@ import pytest
 
 from adaptiveembed.data.datasets import Benchmark, build, write
 from adaptiveembed.errors import ManifestError
-from tests.data.datasets.originals import moment, rows, touch, write_didemo
+from tests.data.datasets.originals import moment, rows, write_didemo
 
 QUERIES = [
     (
@@ -16,11 +16,11 @@ QUERIES = [
         "query",
         {"descriptions": 3},
     ),
-    ("12@N01_333_bb", "a bare full stop", "test/12@N01_333_bb.", "query", {"descriptions": 1}),
+    ("12@N01_333_bb", "a bare full stop", "z/12@N01_333_bb.mp4", "query", {"descriptions": 1}),
     ("55@N02_4_cc", "three", "55@N02_4_cc.MPG", "query", {"descriptions": 1}),
     ("66@N03_5_dd", "copied", "a/66@N03_5_dd.mp4", "query", {"descriptions": 1}),
 ]
-"""Written down by hand: the named file first, then any video of the stem, the first of several."""
+"""Written down by hand: the named file first, else the first video of the stem."""
 
 
 def built(tmp_path):
@@ -52,11 +52,16 @@ def test_names_are_counted_beside_videos(tmp_path):
     }
 
 
-def test_a_video_with_another_ending_is_preferred_to_a_file_without_one(tmp_path):
+def test_a_file_without_the_ending_of_a_video_is_no_medium_and_named(tmp_path):
+    """Nobody could encode it: how a name ends is all that tells its modality."""
     write_didemo(tmp_path / "data", tmp_path / "videos")
-    touch(tmp_path / "videos", "z/12@N01_333_bb.mp4")
-    found = {pair.id: pair.media for pair in built(tmp_path).manifest}
-    assert found["12@N01_333_bb"] == tmp_path / "videos/z/12@N01_333_bb.mp4"
+    (tmp_path / "videos/z/12@N01_333_bb.mp4").unlink()
+    (absent,) = built(tmp_path).without_media
+    assert absent.id == "12@N01_333_bb"
+    assert absent.why == (
+        f"{tmp_path}/videos/**/12@N01_333_bb.*; test/12@N01_333_bb. is there: if it is "
+        f"a video, let its name say so"
+    )
 
 
 def test_every_entry_that_is_wrong_is_named(tmp_path):

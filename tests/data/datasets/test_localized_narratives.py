@@ -1,6 +1,7 @@
 """One text for each image by a rule, from lines of which traces are never decoded."""
 
 import json
+import random
 from typing import NamedTuple
 
 import pytest
@@ -64,6 +65,28 @@ def test_coco_gives_the_manifest_of_its_twin_under_every_rule(tmp_path, choice):
     ]
     assert len(found) == 18
     assert {row[0]: row[1] for row in found}["139"] == CHOICES[choice]
+
+
+@pytest.mark.parametrize("choice", NarrativeChoice)
+def test_ties_and_blanks_go_as_in_the_twin(tmp_path, choice):
+    """Many narratives of few images by few annotators, of few lengths, some of them blank."""
+    draw = random.Random(0)
+    (tmp_path / "narratives").mkdir()
+    told = {}
+    for split, first in (("train", 100), ("val", 200)):
+        told[split] = [
+            (f"mscoco_{split}2017", str(first + draw.randrange(40)), draw.randrange(3), caption)
+            for caption in draw.choices((" a", "b ", "cc", "dd", " ", ""), k=200)
+        ]
+        told[split] += [(f"mscoco_{split}2017", str(first + n), 9, "last") for n in range(40)]
+        text = "".join(f"{narrative(*each, traces=False)}\n" for each in told[split])
+        (tmp_path / f"narratives/coco_{split}_captions.jsonl").write_text(text)
+        touch(tmp_path / "coco", *(f"{split}2017/{first + n:012d}.jpg" for n in range(40)))
+    write(built(tmp_path, choice), tmp_path / "coco.jsonl")
+    assert rows(tmp_path / "coco.jsonl", tmp_path / "coco") == [
+        *twin(told["train"], "train", "train2017", choice),
+        *twin(told["val"], "query", "val2017", choice),
+    ]
 
 
 def test_images_and_narratives_are_counted_of_each_split(tmp_path):

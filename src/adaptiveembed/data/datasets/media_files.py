@@ -32,7 +32,11 @@ class MediaFolder:
         """Where ``find`` looks, in words."""
         if item.stem is None:
             return " or ".join(str(self._folder / name) for name in item.names)
-        return str(self._folder / "**" / f"{item.stem}.*")
+        sought = str(self._folder / "**" / f"{item.stem}.*")
+        others = self._stems.get(item.stem)
+        if not others:
+            return sought
+        return f"{sought}; {others[0]} is there: if it is a video, let its name say so"
 
     def _by_name(self, item: Item) -> str | None:
         return next((name for name in item.names if self._holds(name)), None)
@@ -44,12 +48,14 @@ class MediaFolder:
         return last in self._listed[below]
 
     def _by_stem(self, item: Item, stem: str) -> str | None:
-        """A file named as annotated, else the first of the stem that ends as videos do."""
-        there = self._stems.get(stem, [])
-        named = [path for path in there if PurePosixPath(path).name in item.names]
-        videos = [path for path in there if PurePosixPath(path).suffix.lower() in VIDEO_ENDINGS]
-        playable = [path for path in named if path in videos]
-        return next(iter(playable + videos + named), None)
+        """Of the files that end as videos do, one named as annotated, else the first.
+
+        What ends otherwise, be it named so in the annotations, could not be encoded as a video.
+        """
+        there = map(PurePosixPath, self._stems.get(stem, []))
+        videos = [path for path in there if path.suffix.lower() in VIDEO_ENDINGS]
+        named = [path for path in videos if path.name in item.names]
+        return next((str(path) for path in named + videos), None)
 
     @cached_property
     def _stems(self) -> dict[str, list[str]]:
