@@ -90,6 +90,13 @@ def test_a_table_that_is_something_else_is_told(tmp_path, content, expected):
         built(tmp_path)
 
 
+def test_rows_of_metadata_that_are_cut_off_have_no_keywords(tmp_path):
+    write_clotho(tmp_path / "captions", tmp_path / "sounds", keywords=False)
+    path = tmp_path / "captions/clotho_metadata_evaluation.csv"
+    path.write_text("file_name,keywords,sound_id\nSound 3.wav\nSound 4.wav,a;b,1\n")
+    assert built(tmp_path).manifest[-1].metadata == {"keywords": []}
+
+
 def test_metadata_without_keywords_are_refused_by_name(tmp_path):
     write_clotho(tmp_path / "captions", tmp_path / "sounds")
     path = tmp_path / "captions/clotho_metadata_evaluation.csv"

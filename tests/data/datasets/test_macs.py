@@ -95,6 +95,7 @@ def test_a_list_with_anything_wrong_in_it_is_refused(tmp_path, content, expected
     with pytest.raises(ManifestError, match=expected) as caught:
         built(tmp_path, BuildRules(query_list=tmp_path / "mine.txt"))
     assert str(tmp_path / "mine.txt") in str(caught.value)
+    assert "publisher" not in str(caught.value)
 
 
 def test_a_list_that_is_not_there_is_named(tmp_path):

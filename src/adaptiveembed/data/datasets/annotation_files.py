@@ -24,6 +24,7 @@ class Complaints:
     path: Path
     word: str = "line"
     """What its parts are called."""
+    remedy: str = "take the publisher's file again"
     shown: list[Problem] = field(default_factory=list)
     count: int = 0
 
@@ -43,8 +44,11 @@ class Complaints:
 
     def raise_any(self) -> None:
         """Refuse the file if anything was wrong with it."""
-        if not self.count:
-            return
+        if self.count:
+            raise self.error()
+
+    def error(self) -> ManifestError:
+        """All that is wrong, in words."""
         lines = [
             f"{f'{self.word} {number:,}: ' if number else ''}{what}"
             for number, what in sorted(self.shown)
@@ -52,9 +56,7 @@ class Complaints:
         if self.count > len(lines):
             lines.append(f"… and {self.count - len(lines):,} more")
         told = "a problem" if self.count == 1 else f"{self.count:,} problems"
-        raise ManifestError(
-            "\n  ".join((f"{self.path} has {told}; take the publisher's file again:", *lines))
-        )
+        return ManifestError("\n  ".join((f"{self.path} has {told}; {self.remedy}:", *lines)))
 
 
 def found_files(folder: Path, alternatives: Sequence[Sequence[str]]) -> tuple[Path, ...]:
@@ -81,13 +83,15 @@ def read_json(path: Path) -> object:
             path.read_bytes(), parse_constant=_refuse_constant, object_pairs_hook=_distinct
         )
     except UnicodeDecodeError as error:
-        raise ManifestError(_again(path, f"byte {error.start + 1:,} is not UTF-8")) from None
+        raise _refused(path, f"byte {error.start + 1:,} is not UTF-8") from None
     except (ValueError, RecursionError) as error:
-        raise ManifestError(_again(path, f"it is not JSON: {error}")) from None
+        raise _refused(path, f"it is not JSON: {error}") from None
 
 
-def _again(path: Path, what: str) -> str:
-    return f"{path} has a problem; take the publisher's file again:\n  {what}"
+def _refused(path: Path, what: str) -> ManifestError:
+    complaints = Complaints(path)
+    complaints.add(0, what)
+    return complaints.error()
 
 
 def _refuse_constant(name: str) -> object:

@@ -71,9 +71,10 @@ def _read_captions(path: Path) -> list[Values]:
         complaints.add(number, what)
     known: dict[str, int] = {}
     sounds: list[Values] = []
+    columns = rows.columns
     for number, given in rows.rows:
         # a cell without anything is left out of a row, a column that is not there of all rows
-        values = {name: given.get(name, "") for name in rows.columns}
+        values = {name: given.get(name, "") for name in columns}
         with complaints.about(number):
             sounds.append(checked_values(values, _KINDS))
             require_first(known, sounds[-1]["file_name"], number)
@@ -86,7 +87,8 @@ def _read_captions(path: Path) -> list[Values]:
 def _read_keywords(path: Path) -> dict[str, list[str]]:
     try:
         with path.open(encoding=ENCODING, newline="") as file:
-            return {row["file_name"]: _words(row["keywords"]) for row in csv.DictReader(file)}
+            rows = csv.DictReader(file, restval="")
+            return {row["file_name"]: _words(row["keywords"]) for row in rows}
     except (KeyError, csv.Error) as error:
         raise ManifestError(
             f"{path} is not the publisher's table with the columns file_name and keywords "

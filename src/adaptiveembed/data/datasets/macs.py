@@ -91,7 +91,8 @@ def _shuffled(names: list[str], seed: int) -> frozenset[str]:
 
 def _listed(names: list[str], path: Path) -> frozenset[str]:
     """The recordings that a file names."""
-    complaints, known, queries = Complaints(path), frozenset(names), dict[str, int]()
+    complaints = Complaints(path, remedy="correct it")
+    known, queries = frozenset(names), dict[str, int]()
     for number, name in _lines(path):
         with complaints.about(number):
             require_first(queries, name, number)
