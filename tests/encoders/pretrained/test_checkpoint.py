@@ -46,6 +46,14 @@ TENSORS = {
     "clap-fused": ["audio_model.audio_encoder.patch_embed.mel_conv2d.weight"],
     "whisper": ["encoder.conv1.weight", "decoder.layers.0.fc1.weight", "encoder.layer_norm.bias"],
     "ast": ["embeddings.cls_token", "layernorm.weight"],
+    "wave": [
+        "beats.encoder.layers.1.fc1.weight",
+        "beats.encoder.pos_conv.0.weight_v",
+        "beats_proj.2.bias",
+        "classify_linear.0.weight",
+        "audio_tower.ln_post.bias",
+        "layers.1.mlp.up_proj.weight",
+    ],
     "sentence-transformers": [
         "embeddings.word_embeddings.weight",
         "encoder.layer.1.output.dense.weight",

@@ -16,6 +16,7 @@ MODALITIES = {
     "siglip": ("text", "image"),
     "clap": ("text", "audio"),
     "clap-fused": ("text", "audio"),
+    "wave": ("text", "audio"),
     "whisper": ("audio",),
     "ast": ("audio",),
     "sentence-transformers": ("text",),

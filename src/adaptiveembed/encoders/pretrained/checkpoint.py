@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import nn
+from safetensors import safe_open
+from torch import Tensor, nn
 
 from adaptiveembed.encoders.pretrained.settings import (
     EncoderDevice,
@@ -32,6 +33,9 @@ HEADER_LENGTH = 8
 
 CONTENT = frozenset({".bin", ".jinja", ".json", ".model", ".pt", ".py", ".safetensors", ".txt"})
 """Endings of the files of a checkpoint that can change its features."""
+
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+"""Names of the file of weights; with ``.index.json``, of the list of several."""
 
 LANDMARKS = ("config.json", "modules.json", "adapter_config.json")
 """Files one of which every checkpoint on the hub has."""
@@ -86,6 +90,63 @@ def load_part(part_class: Any, settings: PretrainedSettings, **arguments: Any) -
             f"{settings.source} cannot be loaded as {part_class.__name__} "
             f"({type(error).__name__}: {error}); correct the source or choose another kind"
         ) from error
+
+
+def fill_strict(
+    module: nn.Module, tensors: Mapping[str, Tensor], settings: PretrainedSettings
+) -> None:
+    """Give the module exactly these tensors; it encodes from now on and is never trained."""
+    own = module.state_dict()
+    common = own.keys() & tensors.keys()
+    found = {
+        "missing_keys": own.keys() - tensors.keys(),
+        "unexpected_keys": tensors.keys() - own.keys(),
+        "mismatched_keys": [
+            (name, tensors[name].shape, own[name].shape)
+            for name in common
+            if tensors[name].shape != own[name].shape
+        ],
+    }
+    _require_whole(settings, found, ())
+    module.load_state_dict(dict(tensors))
+    module.eval().requires_grad_(requires_grad=False)
+
+
+def stored_tensors(settings: PretrainedSettings, prefixes: tuple[str, ...]) -> dict[str, Tensor]:
+    """The tensors of the checkpoint whose names begin so, from safetensors or PyTorch files."""
+    return {
+        name: tensor
+        for path in _weight_files(settings)
+        for name, tensor in _tensors_of(path, prefixes).items()
+    }
+
+
+def _weight_files(settings: PretrainedSettings) -> list[Path]:
+    for whole in WEIGHTS:
+        path = checkpoint_file(settings, whole)
+        index = checkpoint_file(settings, f"{whole}.index.json")
+        if path is not None:
+            return [path]
+        if index is not None:
+            names = sorted(
+                set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+            )
+            parts = [checkpoint_file(settings, name) for name in names]
+            return [part for part in parts if part is not None]
+    raise EncoderError(f"{settings.source} has none of {', '.join(WEIGHTS)}; correct the source")
+
+
+def _tensors_of(path: Path, prefixes: tuple[str, ...]) -> dict[str, Tensor]:
+    try:
+        if path.suffix == ".safetensors":
+            with safe_open(path, framework="pt") as file:
+                names = [name for name in file.keys() if name.startswith(prefixes)]  # noqa: SIM118
+                return {name: file.get_tensor(name) for name in names}
+        # only tensors are read: weights_only refuses whatever would run code
+        tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except Exception as error:
+        raise EncoderError(f"{path} cannot be read ({error}); get the checkpoint again") from error
+    return {name: tensor for name, tensor in tensors.items() if name.startswith(prefixes)}
 
 
 def imported(library: str) -> Any:  # noqa: ANN401 - a module, whatever is in it

@@ -17,6 +17,7 @@ LOADERS: Mapping[PretrainedKind, tuple[str, str]] = {
     PretrainedKind.QWEN3_VL: ("qwen3_vl", "load_qwen3_vl"),
     PretrainedKind.COLQWEN2: ("colqwen2", "load_colqwen2"),
     PretrainedKind.VLM2VEC: ("vlm2vec", "load_vlm2vec"),
+    PretrainedKind.WAVE: ("wave", "load_wave"),
     PretrainedKind.SENTENCE_TRANSFORMERS: ("sentences", "load_sentences"),
     PretrainedKind.WHISPER: ("listening", "load_whisper"),
     PretrainedKind.AST: ("listening", "load_ast"),

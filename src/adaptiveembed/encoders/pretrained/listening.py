@@ -15,7 +15,7 @@ from adaptiveembed.encoders.pretrained.checkpoint import (
 )
 from adaptiveembed.encoders.pretrained.encoder import Branch, Prepared, PretrainedEncoder, encoded
 from adaptiveembed.encoders.pretrained.settings import PretrainedKind, PretrainedSettings
-from adaptiveembed.encoders.pretrained.sounds import at_rate
+from adaptiveembed.encoders.pretrained.sounds import at_rate, narrow_bands
 from adaptiveembed.structure.direction import Modality
 from adaptiveembed.structure.encoded import EncodedMedia
 
@@ -89,7 +89,8 @@ def load_ast(settings: PretrainedSettings) -> PretrainedEncoder:
 
 
 def _extractor(settings: PretrainedSettings) -> Any:  # noqa: ANN401
-    return load_part(imported("transformers").AutoFeatureExtractor, settings)
+    with narrow_bands():
+        return load_part(imported("transformers").AutoFeatureExtractor, settings)
 
 
 def _heard(samples: int, hop: int) -> int:

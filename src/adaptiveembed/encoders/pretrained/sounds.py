@@ -1,5 +1,8 @@
 """Sounds as the extractors of features want them: at one rate, cut by rule and never by chance."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import av
@@ -28,6 +31,17 @@ def at_rate(audio: Audio, rate: int) -> np.ndarray:
     samples = np.concatenate([np.empty(0, np.float32), *(one.to_ndarray()[0] for one in frames)])
     length = max(1, round(len(audio.samples) * rate / audio.rate))
     return np.pad(samples[:length], (0, max(0, length - len(samples))))
+
+
+@contextmanager
+def narrow_bands() -> Iterator[None]:
+    """Without the warning that the lowest bands of a filter bank are narrower than a frequency.
+
+    The published models were trained on such banks.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "At least one mel filter has all zero values")
+        yield
 
 
 def clap_features(samples: np.ndarray, extractor: Any) -> np.ndarray:  # noqa: ANN401
