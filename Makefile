@@ -43,6 +43,7 @@ study: $(READY) ## Compare all methods on scenes over three seeds; hours, and re
 kills: $(READY) ## Kill trainings and the feature writer; minutes, with a fixed seed
 	$(BIN)/python -m tests.kills.training --kills 3 --seed 0
 	$(BIN)/python -m tests.kills.feature_writer --kills 20 --seed 0
+	$(BIN)/python -m tests.kills.encoding --pictures 2000 --kills 5 --seed 0
 
 .PHONY: docs
 docs: $(READY) ## Build the documentation into site/

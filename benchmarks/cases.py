@@ -19,6 +19,7 @@ from adaptiveembed import (
 )
 from adaptiveembed.similarity.assignment import best_assignment, best_total
 from benchmarks.allocation import allocations
+from benchmarks.encoding import encoding
 from benchmarks.feature_store import feature_batches
 from benchmarks.timing import Contenders, Result, against_fastest, interleaved
 from benchmarks.training_step import training_steps
@@ -144,6 +145,7 @@ CASES: tuple[Callable[[], Iterator[Result]], ...] = (
     training_steps,
     allocations,
     feature_batches,
+    encoding,
 )
 
 

@@ -8,6 +8,7 @@ import pytest
 from adaptiveembed.data.features import FeatureStore
 from adaptiveembed.pipeline.dataset import open_dataset
 from tests.cli.typing_ctrl_c import ctrl_c_in
+from tests.kills.encoding import kill_and_compare
 from tests.pipeline.tiny import ENCODERS, write_corpus
 
 BY_TINY = [part for one in ENCODERS for part in ("--encoder", one)]
@@ -273,3 +274,12 @@ def test_files_that_are_none_are_refused(call, tmp_path):
     assert (
         "there is no modality 'smell'" in call("data", "export", tmp_path, "smell", "x.npz").error
     )
+
+
+def test_what_is_killed_while_it_encodes_ends_as_if_it_had_not_been(tmp_path):
+    """The long form is ``python -m tests.kills.encoding``, of more pictures and kills."""
+    *_, killed, summary = kill_and_compare(tmp_path, pictures=140, kills=1, seed=0)
+    assert killed.startswith("kill 1: ")
+    assert killed.endswith(" of 280 items there")
+    assert not killed.startswith("kill 1: 280")
+    assert summary == "all 140 pairs are equal, bit for bit"
