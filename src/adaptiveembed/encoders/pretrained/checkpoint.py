@@ -88,7 +88,7 @@ def load_part(part_class: Any, settings: PretrainedSettings, **arguments: Any) -
     except Exception as error:
         raise EncoderError(
             f"{settings.source} cannot be loaded as {part_class.__name__} "
-            f"({type(error).__name__}: {error}); correct the source or choose another kind"
+            f"({type(error).__name__}: {error}); correct the source, the kind or the settings"
         ) from error
 
 
