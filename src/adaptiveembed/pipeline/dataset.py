@@ -12,6 +12,7 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from adaptiveembed.data.feature_index import StoredStates
 from adaptiveembed.data.features import FeatureStore
 from adaptiveembed.data.limits import MediaLimits
 from adaptiveembed.data.manifest_writing import replace_manifest
-from adaptiveembed.data.media import Text
+from adaptiveembed.data.media import Media, Text
 from adaptiveembed.data.pairs import Manifest, Pair, read_manifest
 from adaptiveembed.data.reading import content_key, modality_of, read_media
 from adaptiveembed.encoders.driving import EncodingSummary
@@ -38,9 +39,11 @@ from adaptiveembed.errors import (
 )
 from adaptiveembed.pipeline.announcing import Announce, unannounced
 from adaptiveembed.pipeline.inputs import FEATURES, EncoderFacts
+from adaptiveembed.pipeline.live import LiveFeatures
 from adaptiveembed.pipeline.paired import QUERY, TRAIN, PairedFeatures
 from adaptiveembed.pipeline.sides import BATCH_SIZE, SideStores, fill_side
 from adaptiveembed.structure.direction import Direction, Modality
+from adaptiveembed.structure.encoded import Features
 from adaptiveembed.structure.views import ChosenFeatures
 from adaptiveembed.training.distributed import current, wait_for_all
 
@@ -67,12 +70,29 @@ class Dataset:
     """The pairs of which a side could not be encoded."""
 
 
+class KeptStates(StrEnum):
+    """What a dataset keeps of hidden states."""
+
+    ALL = "all"
+    """All of them."""
+    NONE = "none"
+    """None: the global feature is then an item's only state."""
+    LIVE = "live"
+    """None either: they are encoded whenever they are read, so media and encoder must stay."""
+
+    @property
+    def stored(self) -> StoredStates:
+        """What a feature store keeps."""
+        return StoredStates.ALL if self is KeptStates.ALL else StoredStates.NONE
+
+
 @dataclass(frozen=True)
 class SideFacts:
     """One side of a dataset: what it is, and what made its features."""
 
     modality: Modality
     encoder: EncoderFacts
+    states: KeptStates = KeptStates.ALL
 
 
 def open_dataset(folder: str | Path) -> Dataset:
@@ -86,7 +106,10 @@ def open_dataset(folder: str | Path) -> Dataset:
     if not rows:
         raise FeatureStoreError(f"no pair of {folder} has both sides encoded; encode it again")
     chosen = manifest.take(rows)
-    source, target = (ChosenFeatures(store.features, store.places(chosen.ids)) for store in stores)
+    source, target = (
+        _features(side, ChosenFeatures(store.features, store.places(chosen.ids)), chosen)
+        for side, store in zip(sides, stores, strict=True)
+    )
     pairs = PairedFeatures(
         Direction(sides[0].modality, sides[1].modality),
         chosen.ids,
@@ -99,6 +122,17 @@ def open_dataset(folder: str | Path) -> Dataset:
     return Dataset(folder, pairs, chosen, {one.modality: one.encoder for one in sides}, left_out)
 
 
+def _features(side: SideFacts, stored: Features, manifest: Manifest) -> Features:
+    """What is stored of a side, or what is encoded when it is read."""
+    if side.states is not KeptStates.LIVE:
+        return stored
+
+    def media_of(place: int) -> Media:
+        return _load_of(manifest[place], side.modality, MediaLimits())()
+
+    return LiveFeatures(stored, partial(side.encoder.load, side.modality), media_of)
+
+
 def encode_dataset(  # noqa: PLR0913 - what, by what, where to, and how
     manifest: Manifest,
     encoders: Mapping[Modality, Encoder],
@@ -106,7 +140,7 @@ def encode_dataset(  # noqa: PLR0913 - what, by what, where to, and how
     folder: Path,
     *,
     limits: MediaLimits | None = None,
-    states: StoredStates = StoredStates.ALL,
+    states: KeptStates = KeptStates.ALL,
     batch_size: int = BATCH_SIZE,
     strict: bool = False,
     announce: Announce = unannounced,
@@ -121,7 +155,7 @@ def encode_dataset(  # noqa: PLR0913 - what, by what, where to, and how
         names: By which name each encoder is loaded again.
         folder: The dataset's.
         limits: How much of a medium is read.
-        states: Whether hidden states are kept beside the global features.
+        states: What is kept beside the global features.
         batch_size: Items that are encoded at a time.
         strict: Whether an item that cannot be read ends the work.
         announce: Told what begins.
@@ -130,7 +164,7 @@ def encode_dataset(  # noqa: PLR0913 - what, by what, where to, and how
     require_different_texts(manifest)
     with_splits(manifest)
     sides = [
-        SideFacts(modality, encoder_facts(names[modality], encoder))
+        SideFacts(modality, encoder_facts(names[modality], encoder), states)
         for modality, encoder in encoders.items()
     ]
     if current().is_first:
@@ -144,7 +178,7 @@ def encode_dataset(  # noqa: PLR0913 - what, by what, where to, and how
             manifest.ids,
             item_of,
             folder / modality,
-            states=states,
+            states=states.stored,
             batch_size=batch_size,
             strict=strict,
             progress=announce(f"encoding {modality}"),
@@ -225,7 +259,8 @@ def begin_dataset(folder: Path, manifest: Manifest, sides: Sequence[SideFacts]) 
 
 def _in_words(sides: Sequence[SideFacts]) -> str:
     return " and ".join(
-        f"{one.encoder.name} for {one.modality} (fingerprint {one.encoder.fingerprint})"
+        f"{one.encoder.name} for {one.modality} (fingerprint {one.encoder.fingerprint}, hidden "
+        f"states {one.states})"
         for one in sides
     )
 
@@ -327,15 +362,21 @@ def _item(
 ) -> tuple[str, str, Load]:
     """The id of one side of a pair, a key of its content, and how to read it."""
     pair = manifest[place]
-    if modality is Modality.TEXT:
-        text = pair.text or ""
-        return pair.id, content_key(text), partial(_as_text, text, pair.id)
-    assert pair.media is not None
+    load = _load_of(pair, modality, limits)
+    if pair.media is None or modality is Modality.TEXT:
+        return pair.id, content_key(pair.text or ""), load
     try:
-        key = content_key(pair.media)
+        return pair.id, content_key(pair.media), load
     except MediaError:  # it will be said when the item is read
-        key = NO_KEY
-    return pair.id, key, partial(read_media, pair.media, modality, limits)
+        return pair.id, NO_KEY, load
+
+
+def _load_of(pair: Pair, modality: Modality, limits: MediaLimits) -> Load:
+    """How one side of a pair is read."""
+    if modality is Modality.TEXT:
+        return partial(_as_text, pair.text or "", pair.id)
+    assert pair.media is not None
+    return partial(read_media, pair.media, modality, limits)
 
 
 def _as_text(text: str, item: str) -> Text:
@@ -365,7 +406,9 @@ def _read_facts(folder: Path) -> tuple[SideFacts, SideFacts]:
 
 def _side(facts: Any) -> SideFacts:  # noqa: ANN401 - as JSON has it
     encoder = facts["encoder"] | {"matryoshka_widths": tuple(facts["encoder"]["matryoshka_widths"])}
-    return SideFacts(Modality(facts["modality"]), EncoderFacts(**encoder))
+    # datasets of before there was a choice keep all states
+    states = KeptStates(facts.get("states", KeptStates.ALL))
+    return SideFacts(Modality(facts["modality"]), EncoderFacts(**encoder), states)
 
 
 def _text_of(path: Path) -> str | None:

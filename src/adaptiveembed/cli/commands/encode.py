@@ -29,7 +29,9 @@ and, if wanted, split (train or query). Without splits a tenth becomes queries.
 What is encoded already is skipped, so that the same command goes on after
 Ctrl-C. An item that cannot be read is listed at the end and left out.
 
-Several processes, such as one for each GPU, share the work by torchrun.
+Several processes, such as one for each GPU, share the work:
+
+  torchrun --nproc-per-node 4 -m adaptiveembed.cli encode ...
 """
 
 EXAMPLES = """\
@@ -38,7 +40,6 @@ EXAMPLES = """\
   adaptiveembed encode pairs.csv --output features \\
       --encoder text=my_encoders:Text --encoder image=my_encoders:Picture
       by your own encoders: module:object, importable from here
-  torchrun --nproc-per-node 4 -m adaptiveembed.cli encode pairs.csv --output features
 """
 
 
@@ -73,10 +74,12 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--states",
-        choices=("all", "none"),
+        choices=("all", "none", "live"),
         default="all",
-        help="hidden states are kept beside the global features (all, the default), or not: they "
-        "take most of the room, and without them the global feature is all that is learned from",
+        help="hidden states, which take most of the room: keep them beside the global features "
+        "(all, the default), leave them out, so that the global feature is all that is learned "
+        "from (none), or encode them anew whenever they are read (live): slow, and media and "
+        "encoder must stay",
     )
     parser.add_argument(
         "--strict", action="store_true", help="end at the first item that cannot be read"
@@ -105,12 +108,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _encode(arguments: argparse.Namespace, process: Process) -> Mapping[Modality, EncodingSummary]:
     from adaptiveembed.cli.progress import ShownProgress
-    from adaptiveembed.data.feature_index import StoredStates
     from adaptiveembed.data.pairs import read_manifest
     from adaptiveembed.encoders.user import TRAINING_FREE, load_encoder
     from adaptiveembed.errors import SettingError
     from adaptiveembed.pipeline.announcing import unannounced
-    from adaptiveembed.pipeline.dataset import encode_dataset, medium_of
+    from adaptiveembed.pipeline.dataset import KeptStates, encode_dataset, medium_of
     from adaptiveembed.structure.direction import Modality
 
     manifest = read_manifest(arguments.manifest)
@@ -130,7 +132,7 @@ def _encode(arguments: argparse.Namespace, process: Process) -> Mapping[Modality
             encoders,
             names,
             arguments.output,
-            states=StoredStates(arguments.states),
+            states=KeptStates(arguments.states),
             batch_size=arguments.batch_size,
             strict=arguments.strict,
             announce=shown if process.is_first else unannounced,

@@ -27,7 +27,8 @@ EXAMPLES = """\
       all three media and three seeds; some hours on two cores
   adaptiveembed study scenes --medium image --seeds 1 --output study
   adaptiveembed study features --output study \\
-      --recipe recipes/openclipart.toml --against recipes/openclipart-metaembed.toml
+      --recipe recipes/openclipart.toml \\
+      --against recipes/openclipart-metaembed.toml
 """
 
 

@@ -25,8 +25,10 @@ is a recipe too, and may build on another one by  base = "laptop".
 Ctrl-C finishes the step that is being made and saves; --resume goes on, and so
 it does after a kill, bit for bit as if nothing had happened.
 
-Several processes, such as one for each GPU, train one model by torchrun: they
-share every batch, and all of it are negatives.
+Several processes, such as one for each GPU, train one model: they share every
+batch, and all of it are negatives.
+
+  torchrun --nproc-per-node 4 -m adaptiveembed.cli train ...
 """
 
 EXAMPLES = """\
@@ -37,7 +39,6 @@ EXAMPLES = """\
       --set representation.training.epochs=5
   adaptiveembed train features --recipe paper --dry-run
       print every setting, with what it means, and train nothing
-  torchrun --nproc-per-node 4 -m adaptiveembed.cli train features --output runs/mine
 """
 
 
