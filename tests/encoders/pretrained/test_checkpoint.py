@@ -24,7 +24,7 @@ from adaptiveembed.encoders.pretrained.settings import (
     EncoderDtype,
     PretrainedSettings,
 )
-from adaptiveembed.encoders.user import load_encoder
+from adaptiveembed.encoders.user import load_encoder, named_encoder
 from adaptiveembed.errors import EncoderError, SettingError
 from adaptiveembed.structure.direction import Modality
 from tests.encoders.pretrained.checkpoints import kind_of
@@ -151,6 +151,37 @@ def test_left_over_tensors_are_ignored_only_where_that_is_said(checkpoint):
     with pytest.raises(EncoderError, match=r"not part of the model: classifier\.dense\.bias, "):
         load_strict(ASTModel, settings)
     load_strict(ASTModel, settings, ignored=["classifier."])
+
+
+IDS = torch.arange(10)[None]
+PUBLISHED = {
+    "clip": {"text_model.embeddings.position_ids": IDS},
+    "siglip": {"vision_model.embeddings.position_ids": IDS},
+    "whisper": {"proj_out.weight": torch.zeros(40, 24)},
+    "ast": {"classifier.more": IDS},
+    "wave": {"beats.predictor.more": IDS},
+    "sentence-transformers": {"embeddings.position_ids": IDS, "cls.predictions.bias": 1 * IDS},
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_what_published_files_have_beyond_the_model_is_let_pass(name, copied):
+    folder = copied(name)
+    (weights,) = folder.glob(WEIGHTS)
+    tensors = load_file(weights)
+    save_file(tensors | PUBLISHED[name], weights, metadata={"format": "pt"})
+    named_encoder(f"{kind_of(name)}:{folder}")
+    save_file(tensors | {"some.other": IDS}, weights, metadata={"format": "pt"})
+    with pytest.raises(EncoderError, match=r"not part of the model: some\.other;"):
+        named_encoder(f"{kind_of(name)}:{folder}")
+
+
+def test_the_names_of_a_speech_recogniser_are_those_of_its_parts(copied):
+    folder = copied("whisper")
+    (weights,) = folder.glob(WEIGHTS)
+    tensors = {f"model.{name}": tensor for name, tensor in load_file(weights).items()}
+    save_file(tensors, weights, metadata={"format": "pt"})
+    named_encoder(f"whisper:{folder}")
 
 
 def test_a_part_that_is_not_used_may_be_missing_whole_and_not_in_pieces(copied):

@@ -31,9 +31,12 @@ SHORTEST = 400
 
 def load_whisper(settings: PretrainedSettings) -> PretrainedEncoder:
     """Whisper's encoder: the mean of the states that hear the sound, not the silence behind it."""
-    model: Any = load_strict(imported("transformers").WhisperModel, settings)
-    encoder, extractor = model.encoder, _extractor(settings)
-    states_of_all = model.config.max_source_positions
+    # published checkpoints are speech recognisers; only the encoder is kept
+    encoder: Any = load_strict(
+        imported("transformers").WhisperModel, settings, ignored=("proj_out.",)
+    ).encoder
+    extractor = _extractor(settings)
+    states_of_all = encoder.config.max_source_positions
 
     def prepare(item: Audio) -> Prepared:
         return Prepared(states_of_all, at_rate(item, extractor.sampling_rate))
@@ -42,19 +45,19 @@ def load_whisper(settings: PretrainedSettings) -> PretrainedEncoder:
         spectra = extractor(
             list(sounds), sampling_rate=extractor.sampling_rate, return_tensors="pt"
         )["input_features"]
-        states = encoder(spectra.to(model.device, model.dtype)).last_hidden_state.float().cpu()
+        states = encoder(spectra.to(encoder.device, encoder.dtype)).last_hidden_state.float().cpu()
         lengths = [_heard(len(sound), extractor.hop_length) for sound in sounds]
         mask = torch.arange(states.shape[1]) < torch.tensor(lengths)[:, None]
         sums = states.masked_fill(~mask[:, :, None], 0).sum(dim=1)
         return encoded(sums / mask.sum(dim=1, keepdim=True), states, mask)
 
     facts = {
-        "class": f"{type(encoder).__name__} of {type(model).__name__}",
+        "class": type(encoder).__name__,
         "pooling": "mean of the states that hear the sound",
         "audio limit": f"the first {extractor.chunk_length} s at {extractor.sampling_rate} Hz",
     }
     return _encoder(
-        PretrainedKind.WHISPER, settings, model.config.d_model, Branch(prepare, forward), facts
+        PretrainedKind.WHISPER, settings, encoder.config.d_model, Branch(prepare, forward), facts
     )
 
 
