@@ -22,6 +22,7 @@ def test_the_command_knows_every_benchmark_and_every_rule():
 def test_help_teaches_files_places_and_publishers(call, name):
     done = call("data", "build", name, "--help")
     assert done.status == 0
+    assert max(map(len, done.out.splitlines())) <= 80
     facts = FACTS[Benchmark(name)]
     told = " ".join(done.out.split())
     for alternatives in facts.files.values():

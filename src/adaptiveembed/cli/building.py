@@ -30,6 +30,11 @@ Counts are printed beside the paper's. Every choice is written down beside the
 manifest: for coco.jsonl in coco.build.json.
 """
 
+EXAMPLE = """\
+  adaptiveembed data build {name} --annotations downloaded --media media \\
+      --output {name}.jsonl
+"""
+
 
 def add_build(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The arguments of the action, those of each benchmark by itself."""
@@ -37,6 +42,7 @@ def add_build(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "build",
         help="a manifest of a benchmark from its original files",
         description=ABOUT,
+        epilog=f"example:\n{EXAMPLE.format(name='coco')}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     benchmarks = parser.add_subparsers(
@@ -59,7 +65,10 @@ class _Teaching(argparse.ArgumentParser):
 
 def _add_benchmark(benchmarks: argparse._SubParsersAction[_Teaching], name: str) -> None:
     parser = benchmarks.add_parser(
-        name, help=SUMMARIES[name], formatter_class=argparse.RawDescriptionHelpFormatter
+        name,
+        help=SUMMARIES[name],
+        epilog=f"example:\n{EXAMPLE.format(name=name)}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--annotations", type=path, required=True, metavar="FOLDER")
     parser.add_argument("--media", type=path, required=True, metavar="FOLDER")
@@ -74,15 +83,17 @@ def _add_benchmark(benchmarks: argparse._SubParsersAction[_Teaching], name: str)
             "--narrative",
             choices=NARRATIVES,
             default="first",
+            metavar="RULE",
             help="of an image that has several: the first in the files (default), the longest, "
-            "all of them, or that of the annotator with the smallest number",
+            "concat for all, or that of the annotator with the smallest number",
         )
     elif name == "activitynet":
         parser.add_argument(
             "--event-order",
             choices=EVENT_ORDERS,
             default="start",
-            help="sentences in the order in which their events start (default), or of the file",
+            metavar="RULE",
+            help="join sentences by the start of their events (default), or as in the file",
         )
     elif name == "macs":
         _add_macs(parser)
@@ -112,12 +123,14 @@ def _taught(facts: Facts, benchmark: Benchmark) -> list[str]:
     return [
         f"Makes a manifest of {facts.title} from its original files.",
         "",
-        f"The folder of annotations holds, as published by {facts.annotations_from}:",
+        "The folder of annotations holds",
         *(f"  {line}" for line in needed_annotations(benchmark)),
+        f"as published by: {facts.annotations_from}.",
         "",
-        f"The folder of media holds, as published by {facts.media_from}:",
+        "The folder of media holds",
         *(f"  {line}" for line in needed_media(benchmark)),
-        f"where ID is {facts.called}.",
+        f"where ID is {facts.called},",
+        f"as published by: {facts.media_from}.",
         "",
         "Worth knowing:",
         *(line for remark in facts.remarks for line in _folded(remark)),

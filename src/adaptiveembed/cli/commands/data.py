@@ -22,8 +22,8 @@ Makes, builds, checks, imports and exports data.
 
   scenes   write the built-in corpus: made-up scenes as texts with pictures,
            videos or sounds. A stand-in that proves nothing about real media.
-  build    a manifest of one of the paper's eight benchmarks, from the annotation
-           files and media that its publisher offers
+  build    a manifest of one of the paper's eight benchmarks, from annotation
+           files and media as their publishers offer them
   check    read a manifest and look whether its media are there
   import   a dataset folder from features of your own (.npz or safetensors with
            ids, global_feature and, if wanted, hidden_states and mask)
@@ -32,7 +32,7 @@ Makes, builds, checks, imports and exports data.
 
 EXAMPLES = """\
   adaptiveembed data scenes corpus --items 1200 --medium image
-  adaptiveembed data build coco --annotations narratives --media coco --output coco.jsonl
+  adaptiveembed data build coco --help
   adaptiveembed data check pairs.csv
   adaptiveembed data import features text=texts.npz image=images.npz
   adaptiveembed data export features image images.npz

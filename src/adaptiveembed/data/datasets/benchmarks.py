@@ -201,7 +201,7 @@ FACTS: Mapping[Benchmark, Facts] = {
         media=dict.fromkeys(Split, "audio/{id}"),
         called="the file name of the recording with its ending",
         annotations_from="Tampere University, MACS",
-        media_from="Tampere University, TAU Urban Acoustic Scenes 2019, development",
+        media_from="Tampere University, TAU Urban Acoustic Scenes 2019 dev",
         remarks=(
             (
                 "MACS has no official split, and the one that others used depends on the order of "

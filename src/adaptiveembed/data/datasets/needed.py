@@ -27,7 +27,7 @@ def needed_media(benchmark: Benchmark) -> Iterator[str]:
 
 
 def _shortened(names: Names) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and so on, {len(names)} files"
+    return names[0] if len(names) == 1 else f"{names[0]}, {len(names)} files"
 
 
 def _shown(template: str) -> str:
