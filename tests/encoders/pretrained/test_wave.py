@@ -11,6 +11,8 @@ from torch.nn.functional import gelu, normalize, pad
 
 from adaptiveembed.data.media import Audio, Text
 from adaptiveembed.encoders.pretrained.beats import Beats, beats_sizes, beats_tensors, spectrum
+from adaptiveembed.encoders.pretrained.checkpoint import stored_tensors
+from adaptiveembed.encoders.pretrained.settings import PretrainedSettings
 from adaptiveembed.encoders.pretrained.wave import part_of
 from adaptiveembed.encoders.user import load_encoder
 from adaptiveembed.errors import EncoderError
@@ -170,8 +172,10 @@ def test_a_file_of_pytorch_that_would_run_code_is_refused(copied):
     weights = copied / "model.safetensors"
     torch.save({**load_file(weights), "beats.trap": Trap()}, copied / "pytorch_model.bin")
     weights.unlink()
-    with pytest.raises(EncoderError, match=r"cannot be (loaded|read)"):
+    with pytest.raises(EncoderError, match="cannot be loaded as Qwen2_5OmniThinker"):
         load_encoder(f"wave:{copied}", Modality.AUDIO)
+    with pytest.raises(EncoderError, match=r"pytorch_model\.bin cannot be read"):
+        stored_tensors(PretrainedSettings(str(copied)), ("beats.",))
 
 
 def test_a_table_that_is_stored_once_is_enough(load, copied):
