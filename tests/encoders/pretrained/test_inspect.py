@@ -79,6 +79,13 @@ def test_what_cannot_be_inspected_is_refused_with_what_to_do(inspect, checkpoint
     assert "choose the kind of this checkpoint" in inspect("encoder", wrong)
     assert f"write KIND:{tmp_path} with one of clip," in inspect("encoder", tmp_path)
     assert "write encoder before the name of an encoder" in inspect(tmp_path, "clip:x")
+    assert "encoder lacks the name of one; write it behind" in inspect("encoder")
+
+
+def test_a_folder_called_encoder_is_still_a_folder(inspect, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "encoder").mkdir()
+    assert "encoder is no manifest, recipe, dataset, run or model" in inspect("encoder")
 
 
 @pytest.mark.parametrize(

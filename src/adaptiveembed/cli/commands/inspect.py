@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 
 from adaptiveembed.cli.arguments import add_command, path
 
@@ -48,17 +49,26 @@ def run(arguments: argparse.Namespace) -> None:
     """Print what is there."""
     from rich.console import Console
 
+    console = Console(soft_wrap=True)
+    for line in _lines(arguments):
+        console.print(line, highlight=False, markup=False)
+
+
+def _lines(arguments: argparse.Namespace) -> Iterator[str]:
     from adaptiveembed.cli.inspecting import described, described_encoder
     from adaptiveembed.errors import SettingError
 
-    console = Console(soft_wrap=True)
-    lines = described(arguments.path, check=arguments.check)
+    asks_for_encoder = str(arguments.path) == ENCODER
+    if arguments.name is not None and not asks_for_encoder:
+        raise SettingError(
+            f"{arguments.path} and {arguments.name} are two things; give one PATH, or write "
+            f"{ENCODER} before the name of an encoder"
+        )
+    if asks_for_encoder and arguments.name is None and not arguments.path.exists():
+        raise SettingError(
+            f"{ENCODER} lacks the name of one; write it behind, for example "
+            f"clip:openai/clip-vit-base-patch32"
+        )
     if arguments.name is not None:
-        if str(arguments.path) != ENCODER:
-            raise SettingError(
-                f"{arguments.path} and {arguments.name} are two things; give one PATH, or write "
-                f"{ENCODER} before the name of an encoder"
-            )
-        lines = described_encoder(arguments.name)
-    for line in lines:
-        console.print(line, highlight=False, markup=False)
+        return described_encoder(arguments.name)
+    return described(arguments.path, check=arguments.check)
