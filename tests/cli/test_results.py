@@ -7,10 +7,12 @@ import shutil
 import numpy as np
 import pytest
 
+from adaptiveembed.data.pairs import read_manifest
 from adaptiveembed.pipeline.dataset import import_dataset
 from adaptiveembed.structure.direction import Modality
 from tests.cli.test_data_and_encode import contents, write_features
 from tests.cli.typing_ctrl_c import ctrl_c_in
+from tests.pipeline.test_baselines import encode as by_shared_encoders
 from tests.pipeline.tiny import SET, facts, text_of
 
 TEXT = text_of(*facts(1)[0])
@@ -55,6 +57,63 @@ def test_runs_are_evaluated_side_by_side(call, dataset, copied, tmp_path):
     told = call("search", rival, "a text").error
     assert "metaembed" in told
     assert "run: metaembed" in call("inspect", rival).out
+
+
+@pytest.fixture
+def rival(corpus, tmp_path):
+    """The corpus by encoders of one space."""
+    return by_shared_encoders(read_manifest(corpus), tmp_path / "rival")
+
+
+def test_baselines_stand_in_the_tables_of_a_run_and_are_compared_with_its_policy(
+    call, copied, rival
+):
+    given = [
+        part
+        for kind in ("single", "maxsim", "pooled")
+        for part in ("--baseline", f"{kind}={rival}")
+    ]
+    done = call("evaluate", copied, *given)
+    assert done.status == 0
+    rows = ["single vector (rival)", "MaxSim (rival)"]
+    rows += [f"pooled to {count} (rival)" for count in (2, 4, 8)]
+    report = json.loads((copied / "evaluation" / "report.json").read_text())
+    assert [row["method"] for row in report["rows"]][-5:] == rows
+    against = next(one for one in report["more"] if "against the others" in one["title"])
+    assert [line[0] for line in against["lines"]][-5:] == rows
+    for told in ("evaluating MaxSim (rival) text→image: 1,620 of 1,620", "pooling image (rival)"):
+        assert told in done.err
+    page = (copied / "evaluation" / "report.html").read_text()
+    assert "pooled to 4 (rival): " in page
+    assert "other encoders" in page
+    assert max(map(len, done.out.split("Report and ranks")[0].splitlines())) <= 80
+
+
+def test_baselines_are_evaluated_without_a_run(call, dataset, rival, tmp_path):
+    command = ["evaluate", "--baseline", f"maxsim={rival}", "--data", dataset.folder]
+    done = call(*command, "--output", tmp_path / "alone")
+    assert done.status == 0
+    assert "MaxSim" in done.out
+    names = {path.name for path in (tmp_path / "alone").iterdir()}
+    assert {"report.html", "report.md", "report.json", "evaluation.json"} <= names
+    assert "need --data DATASET" in call(*command).error
+    assert "need --data DATASET" in call(*command[:3], "--output", tmp_path / "alone").error
+    assert "there is nothing to evaluate" in call("evaluate", "--data", dataset.folder).error
+
+
+def test_a_baseline_that_cannot_be_compared_is_told_before_anything_is_evaluated(
+    call, copied, dataset, rival, tmp_path
+):
+    others = tmp_path / "nowhere"
+    for given, told in (
+        (f"double={rival}", "there is no baseline 'double'; choose one of single, maxsim, pooled"),
+        (f"single={dataset.folder}", "which are of two spaces"),
+        (f"single={others}", f"{others} holds no encoded pairs"),
+    ):
+        done = call("evaluate", copied, "--baseline", given)
+        assert told in done.error
+        assert "evaluating" not in done.err
+    assert not (copied / "evaluation").exists()
 
 
 @pytest.mark.parametrize("command", [["evaluate"], ["search", "a text"]])

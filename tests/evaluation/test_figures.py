@@ -50,6 +50,18 @@ def test_higher_scores_stand_higher_and_larger_capacities_further_right():
     assert both[1] < other[1] < single[1]
 
 
+def test_another_encoder_stands_by_its_name_and_far_to_the_right_as_a_line_across():
+    near = Point("pooled to 4 (rival)", 4.0, 0.32, Kind.BASELINE)
+    far = Point("MaxSim (rival)", 578.3, 0.39, Kind.BASELINE)
+    drawn = texts(capacity_curve([*POINTS, near, far]))
+    assert {"pooled to 4 (rival): 32.0", "MaxSim (rival), 578 vectors: 39.0"} <= set(drawn)
+    assert "other encoders" in drawn
+    assert "5" not in drawn
+    lines = [one.get("class") for one in fromstring(capacity_curve([far])).iter(f"{SPACE}line")]
+    assert lines.count("level baseline") == 1
+    assert "level baseline" not in capacity_curve([*POINTS, near])
+
+
 def test_shares_of_capacities_are_written_on_their_bars():
     drawn = texts(capacity_figure("text→image", {1: 30, 2: 70}, {1: 50, 4: 50}))
     assert {"30", "70", "50"} <= set(drawn)

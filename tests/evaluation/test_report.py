@@ -145,6 +145,8 @@ def test_the_dimension_and_the_sizes_are_stated(report):
 def test_different_dimensions_are_stated_per_method():
     report = Report.from_evaluations([evaluation("wide", dim=2048), evaluation("narrow", dim=64)])
     assert "d: wide 2048, narrow 64." in report.markdown()
+    several = [evaluation("a"), evaluation("wide", dim=2048), evaluation("b")]
+    assert "d = 256; wide 2048." in Report.from_evaluations(several).markdown()
 
 
 def test_all_measures_are_reported(report):

@@ -17,14 +17,18 @@ WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, TOP, BOTTOM = 62, 24, 46, 56
 MEASURE = "mAP"
 
+FARTHEST = 48
+"""Vectors up to which a point has a place. What has more, such as MaxSim of all tokens, is a line
+across: its place would leave no room between all others."""
+
 Number = float | int
 """A value or a place; those that are drawn are whole numbers as often as not."""
 
 STYLE = """\
 .chart { font: 13px system-ui, sans-serif; color: #1d2430; --ours: #c2410c; --oracle: #1d4ed8;
-  --rival: #0f766e; --fixed: #64748b; --page: #ffffff }
+  --rival: #0f766e; --baseline: #7e22ce; --fixed: #64748b; --page: #ffffff }
 @media (prefers-color-scheme: dark) { .chart { color: #e4e8ee; --ours: #fb923c; --oracle: #93c5fd;
-  --rival: #5eead4; --fixed: #9aa7b8; --page: #14181f } }
+  --rival: #5eead4; --baseline: #d8b4fe; --fixed: #9aa7b8; --page: #14181f } }
 .chart text { fill: currentColor }
 .chart .title { font-weight: 600; font-size: 14px }
 .chart .grid { stroke: currentColor; stroke-opacity: .14 }
@@ -35,6 +39,8 @@ STYLE = """\
 .chart .ours { fill: var(--ours); stroke: var(--ours) }
 .chart .oracle { fill: var(--oracle); stroke: var(--oracle) }
 .chart .rival { fill: var(--rival); stroke: var(--rival) }
+.chart .baseline { fill: var(--baseline); stroke: var(--baseline) }
+.chart .level { stroke-dasharray: 9 5; stroke-width: 1.5 }
 .chart .fixed { fill: var(--fixed); stroke: var(--fixed) }
 .chart .hollow { fill-opacity: .12; stroke-dasharray: 3 2; stroke-width: 1.5 }
 """
@@ -51,13 +57,16 @@ class Kind(StrEnum):
     """What somebody would give who knows the answers."""
     RIVAL = "rival"
     """Another method."""
+    BASELINE = "baseline"
+    """Another encoder."""
 
 
 NAMES = {
-    Kind.FIXED: "one selection for all queries",
+    Kind.FIXED: "fixed selections",
     Kind.ADAPTIVE: "the policy",
     Kind.ORACLE: "the oracle, which knows the answers",
-    Kind.RIVAL: "MetaEmbed, by budget",
+    Kind.RIVAL: "MetaEmbed",
+    Kind.BASELINE: "other encoders",
 }
 
 
@@ -110,18 +119,21 @@ def capacity_curve(points: Sequence[Point], title: str = "What capacity buys") -
         raise EmptyBatchError("there is no point to draw; give at least one")
     scores = [100 * one.score for one in points]
     low, high = _rounded_range(min(scores), max(scores))
-    scale = _Scale((0.5, ceil(max(one.capacity for one in points)) + 0.9), (low, high))
+    near = [one for one in points if one.capacity <= FARTHEST]
+    farthest = max((one.capacity for one in near), default=1)
+    scale = _Scale((0.5, ceil(farthest) + 0.9), (low, high))
     said = "; ".join(
         f"{one.name} {100 * one.score:.2f} with {one.capacity:.2f} vectors" for one in points
     )
-    fixed = [one for one in points if one.kind is Kind.FIXED]
+    fixed = [one for one in near if one.kind is Kind.FIXED]
     kinds = [kind for kind in Kind if any(one.kind is kind for one in points)]
     parts = [
         *_frame(scale, "vectors, mean of the query's and the item's", f"{MEASURE} (%)"),
         *(_tick(scale, one, str(one)) for one in range(1, floor(scale.across[1]) + 1)),
         _frontier(scale, fixed),
         *_named_dots(scale, fixed),
-        *(_mark(scale, one) for one in points if one.kind is not Kind.FIXED),
+        *(_mark(scale, one) for one in near if one.kind is not Kind.FIXED),
+        *(_level(scale, one) for one in points if one.capacity > FARTHEST),
         _legend(kinds),
     ]
     return _chart(title, said, parts)
@@ -232,23 +244,37 @@ def _named_dots(scale: _Scale, points: Sequence[Point]) -> Iterator[str]:
 
 
 def _mark(scale: _Scale, point: Point) -> str:
-    """A large mark of its own shape with its figures: above its name too, below its budget."""
+    """A large mark of its own shape with its figures; those of rivals stand below it."""
     x, y = scale.x(point.capacity), scale.y(100 * point.score)
     if point.kind is Kind.RIVAL:
         budget = point.name.split()[-1]
         name = _text(x, y + 21, f"{budget}: {100 * point.score:.1f}", "halo", anchor="middle")
+    elif point.kind is Kind.BASELINE:
+        inwards = "end" if x > WIDTH / 2 else "start"
+        name = _text(x, y + 21, f"{point.name}: {100 * point.score:.1f}", "halo", anchor=inwards)
     else:
         name = _text(x - 4, y - 21, f"{point.name}: {100 * point.score:.1f}", "halo")
     return _shape(point.kind, x, y) + name
 
 
+def _level(scale: _Scale, point: Point) -> str:
+    """A line across at the height of a point that is too far to the right, with its figures."""
+    y = scale.y(100 * point.score)
+    told = f"{point.name}, {point.capacity:,.0f} vectors: {100 * point.score:.1f}"
+    line = _line(LEFT, y, WIDTH - RIGHT, y, f"level {point.kind}")
+    return line + _text(WIDTH - RIGHT - 4, y - 6, told, "halo", anchor="end")
+
+
 def _shape(kind: Kind, x: Number, y: Number) -> str:
-    """Circle, diamond, star-like cross or square: told apart without colour."""
+    """Circle, diamond, triangle up or down, or square: told apart without colour."""
     if kind is Kind.ADAPTIVE:
         corners = f"{x:.1f},{y - 9:.1f} {x + 9:.1f},{y:.1f} {x:.1f},{y + 9:.1f} {x - 9:.1f},{y:.1f}"
         return f'<polygon class="{kind}" points="{corners}"/>'
     if kind is Kind.ORACLE:
         corners = f"{x:.1f},{y - 9:.1f} {x + 9:.1f},{y + 7:.1f} {x - 9:.1f},{y + 7:.1f}"
+        return f'<polygon class="{kind}" points="{corners}"/>'
+    if kind is Kind.BASELINE:
+        corners = f"{x:.1f},{y + 9:.1f} {x + 9:.1f},{y - 7:.1f} {x - 9:.1f},{y - 7:.1f}"
         return f'<polygon class="{kind}" points="{corners}"/>'
     if kind is Kind.RIVAL:
         return f'<rect class="{kind}" x="{x - 6:.1f}" y="{y - 6:.1f}" width="12" height="12"/>'
@@ -263,7 +289,7 @@ def _legend(kinds: Sequence[Kind], *, bars: bool = False) -> str:
         swatch = f'<rect class="{kind}{hollow}" x="{x - 6:.1f}" y="26" width="12" height="10"/>'
         parts.append(swatch if bars else f'<g transform="translate(0 0)">{_shape(kind, x, 31)}</g>')
         parts.append(_text(x + 14, 35, NAMES[kind], "small"))
-        x += 34 + 5.6 * len(NAMES[kind])
+        x += 34 + 6.2 * len(NAMES[kind])
     return "".join(parts)
 
 

@@ -7,6 +7,7 @@ stands under every table, so that no figure is read without it.
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -49,7 +50,7 @@ class Row:
     dim: int
     query_vectors: float
     gallery_vectors_compared: float
-    gallery_vectors_stored: int
+    gallery_vectors_stored: int | float
     measures: dict[str, dict[str, float]]
 
     @classmethod
@@ -132,7 +133,7 @@ def _headline_section(report: Report, columns: Sequence[str]) -> Section:
             row.method,
             f"{row.query_vectors:.2f}",
             f"{row.gallery_vectors_compared:.2f}",
-            f"{row.gallery_vectors_stored:g}",
+            f"{round(row.gallery_vectors_stored, 2):g}",
             *(_figure(HEADLINE, row.measures[column][HEADLINE]) for column in columns),
         )
         for row in report.rows
@@ -167,10 +168,12 @@ def _facts_sentence(report: Report) -> str:
 
 
 def _dimensions(report: Report) -> str:
-    dims = {row.dim for row in report.rows}
-    if len(dims) == 1:
-        return f"d = {dims.pop()}."
-    return "d: " + ", ".join(f"{row.method} {row.dim}" for row in report.rows) + "."
+    """That of most rows, and which rows have another."""
+    ((dim, rows),) = Counter(row.dim for row in report.rows).most_common(1)
+    common = None if 1 == rows < len(report.rows) else dim
+    others = ", ".join(f"{row.method} {row.dim}" for row in report.rows if row.dim != common)
+    told = f"d: {others}" if common is None else f"d = {dim}; {others}".removesuffix("; ")
+    return f"{told}."
 
 
 def _rich_table(section: Section) -> Table:

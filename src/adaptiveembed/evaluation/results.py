@@ -26,9 +26,10 @@ class TaskEvaluation:
     ranks: Ranks
     gallery_size: int
     dim: int
-    gallery_vectors_stored: int
-    """Vectors that a gallery item must keep: only its own for a fixed selection, else all."""
-    compared: QueryIndices | None = None
+    gallery_vectors_stored: int | float
+    """Vectors that a gallery item must keep: only its own for a fixed selection, else all. Where
+    items differ it is their mean."""
+    compared: QueryIndices | PerQuery | None = None
     """Vectors of a gallery item that each query met; open: as many as its own."""
 
     def __len__(self) -> int:
@@ -92,6 +93,6 @@ class Evaluation:
         return float(np.concatenate(counts).mean())
 
     @property
-    def gallery_vectors_stored(self) -> int:
+    def gallery_vectors_stored(self) -> int | float:
         """Vectors that a gallery item must keep to be searched in this way."""
         return max(one.gallery_vectors_stored for one in self.directions)

@@ -84,7 +84,7 @@ def evaluate_adaptive(
     progress: Progress = silent,
 ) -> AdaptiveResults:
     """The query split asked in both directions; the gallery is every pair of the dataset."""
-    asked = _asked(data)
+    asked = asked_rows(data)
     candidates = embed_pairs(embedder, data, progress)
     tables = selection_tables(data, candidates, asked, every_prefix(embedder.layout))
     selections = tuple(
@@ -101,7 +101,7 @@ def evaluate_budgets(
     progress: Progress = silent,
 ) -> list[Evaluation]:
     """MetaEmbed on the query split, under each of its budgets."""
-    asked = _asked(data)
+    asked = asked_rows(data)
     source, target = embed_pairs(embedder, data, progress)
     return [
         Evaluation(
@@ -139,7 +139,8 @@ def budget_result(
     )
 
 
-def _asked(data: PairedFeatures) -> np.ndarray:
+def asked_rows(data: PairedFeatures) -> np.ndarray:
+    """The rows of the queries, of which there must be one at least."""
     if not len(data.queries):
         raise TrainingError(
             f"{data.name} have no pair of split 'query', so nothing can be evaluated; mark some "

@@ -77,7 +77,8 @@ def write_page_of_runs(
 
 def examples_of_runs(results: Results, runs: Sequence[Path]) -> list[Example]:
     """Examples of the first of the runs that has a policy."""
-    for method, run in zip(results.methods, runs, strict=True):
+    # behind the runs stand baselines, which have none
+    for method, run in zip(results.methods, runs, strict=False):
         if method.adaptive is not None:
             model = AdaptiveEmbed.from_pretrained(model_folder(run))
             return chosen_examples(method.adaptive, model.allocators)
@@ -125,7 +126,7 @@ def figures_of(results: Results) -> dict[str, str]:
 def curve_points(results: Results, adaptive: AdaptiveResults) -> list[Point]:
     """Every fixed selection, the rivals, the policy and the oracle."""
     rivals = [
-        Point.of(evaluation, evaluation.method, Kind.RIVAL)
+        Point.of(evaluation, evaluation.method, Kind.BASELINE if method.encoders else Kind.RIVAL)
         for method in results.methods
         if method.adaptive is None
         for evaluation in method.evaluations

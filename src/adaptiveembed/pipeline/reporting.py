@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -25,10 +25,11 @@ from adaptiveembed.pipeline.evaluating import (
 )
 from adaptiveembed.pipeline.fitting import model_folder
 from adaptiveembed.pipeline.folder import read_config
+from adaptiveembed.pipeline.inputs import EncoderFacts
 from adaptiveembed.pipeline.model import AdaptiveEmbed
 from adaptiveembed.pipeline.recipe import Method
 from adaptiveembed.pipeline.saving import read_embedder, read_facts
-from adaptiveembed.structure.direction import Direction
+from adaptiveembed.structure.direction import Direction, Modality
 
 DRAW_SEED = 0
 MEASURE = "mAP"
@@ -41,6 +42,8 @@ class MethodResults:
     name: str
     evaluations: tuple[Evaluation, ...]
     adaptive: AdaptiveResults | None = None
+    encoders: Mapping[Modality, EncoderFacts] = field(default_factory=dict)
+    """Those of a baseline, which has features of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,8 @@ class Results:
             if one.adaptive is not None:
                 yield transfer_section(one.name, one.adaptive.transfers())
                 yield comparison_section(one, self.evaluations)
+        if baselines := [one for one in self.methods if one.encoders]:
+            yield baselines_section(baselines)
 
 
 def evaluate_runs(
@@ -147,6 +152,18 @@ def comparison_section(method: MethodResults, evaluations: Sequence[Evaluation])
         f"{best}, is the best one on these very queries, which counts against the policy."
     )
     return Section(f"{method.name}: the policy against the others", header, lines, caption)
+
+
+def baselines_section(baselines: Sequence[MethodResults]) -> Section:
+    """Which encoders the baselines are of."""
+    lines = tuple((one.name, *(each.name for each in one.encoders.values())) for one in baselines)
+    header = ("baseline", *(f"{modality} by" for modality in baselines[0].encoders))
+    caption = (
+        "Each baseline has features of its own for the same queries and galleries. Where items "
+        "differ in their number of vectors, the tables show means; what must be stored is that of "
+        "the larger side."
+    )
+    return Section("Encoders of the baselines", header, lines, caption)
 
 
 def compare_methods(ours: Evaluation, other: Evaluation) -> list[Comparison]:
