@@ -8,13 +8,33 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from adaptiveembed import __version__
-from adaptiveembed.cli.commands import data, demo, encode, evaluate, inspect, search, study, train
+from adaptiveembed.cli.commands import (
+    data,
+    demo,
+    encode,
+    evaluate,
+    inspect,
+    search,
+    study,
+    table,
+    train,
+)
 from adaptiveembed.errors import AdaptiveEmbedError
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, by the convention of shells."""
 
-COMMANDS: tuple[ModuleType, ...] = (demo, data, encode, train, evaluate, search, inspect, study)
+COMMANDS: tuple[ModuleType, ...] = (
+    demo,
+    data,
+    encode,
+    train,
+    evaluate,
+    search,
+    inspect,
+    study,
+    table,
+)
 """Every command, in the order in which a newcomer meets them."""
 
 ABOUT = """\
@@ -39,6 +59,7 @@ examples:
   adaptiveembed search runs/mine "two red kites over a beach"
   adaptiveembed inspect runs/mine
   adaptiveembed study scenes --output study
+  adaptiveembed table image-text --manifests manifests --output table
 
 exit status:
   0 done, 1 an error that the message explains, 2 a wrong command line,

@@ -45,6 +45,16 @@ def load_encoder(name: str, modality: Modality) -> Encoder:
     return encoder
 
 
+def load_encoders(names: Mapping[Modality, str]) -> dict[Modality, Encoder]:
+    """An encoder for every modality; what one name stands for is loaded once for all it encodes."""
+    found: dict[Modality, Encoder] = {}
+    for modality, name in names.items():
+        loaded = (one for other, one in found.items() if names[other] == name)
+        shared = next((one for one in loaded if modality in one.modalities), None)
+        found[modality] = shared or load_encoder(name, modality)
+    return found
+
+
 def named_encoder(name: str) -> Encoder:
     """The encoder of this name, whatever it encodes; the built-in one is not meant."""
     if is_pretrained_name(name):

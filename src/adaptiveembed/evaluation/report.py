@@ -126,6 +126,14 @@ class Section:
     lines: tuple[tuple[str, ...], ...]
     caption: str
 
+    def table(self) -> Table:
+        """The section for a terminal: print it with ``rich.print``."""
+        return _rich_table(self)
+
+    def markdown(self) -> str:
+        """The section as Markdown."""
+        return _markdown_table(self)
+
 
 def _headline_section(report: Report, columns: Sequence[str]) -> Section:
     lines = tuple(

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from adaptiveembed.data.pairs import Manifest, Pair, read_manifest
-from adaptiveembed.encoders.protocol import Encoder
-from adaptiveembed.encoders.user import TRAINING_FREE, load_encoder
+from adaptiveembed.encoders.user import TRAINING_FREE, load_encoders
 from adaptiveembed.errors import DtypeError
 from adaptiveembed.pipeline.announcing import Announce, unannounced
 from adaptiveembed.pipeline.dataset import Dataset, encode_dataset, medium_of, open_dataset
@@ -51,8 +50,7 @@ def _encoded(
         return pairs.pairs, pairs.encoders
     manifest = _as_manifest(pairs)
     names = dict.fromkeys((Modality.TEXT, medium_of(manifest)), TRAINING_FREE) | dict(encoders)
-    loaded: dict[Modality, Encoder] = {each: load_encoder(one, each) for each, one in names.items()}
-    encode_dataset(manifest, loaded, names, folder, announce=announce)
+    encode_dataset(manifest, load_encoders(names), names, folder, announce=announce)
     dataset = open_dataset(folder)
     return dataset.pairs, dataset.encoders
 

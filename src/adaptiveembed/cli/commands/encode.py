@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _encode(arguments: argparse.Namespace, process: Process) -> Mapping[Modality, EncodingSummary]:
     from adaptiveembed.cli.progress import ShownProgress
     from adaptiveembed.data.pairs import read_manifest
-    from adaptiveembed.encoders.user import TRAINING_FREE, load_encoder
+    from adaptiveembed.encoders.user import TRAINING_FREE, load_encoders
     from adaptiveembed.errors import SettingError
     from adaptiveembed.pipeline.announcing import unannounced
     from adaptiveembed.pipeline.dataset import KeptStates, encode_dataset, medium_of
@@ -125,7 +125,7 @@ def _encode(arguments: argparse.Namespace, process: Process) -> Mapping[Modality
                 f"name one of these"
             )
         names[Modality(modality)] = name
-    encoders = {each: load_encoder(name, each) for each, name in names.items()}
+    encoders = load_encoders(names)
     with ShownProgress() as shown:
         return encode_dataset(
             manifest,

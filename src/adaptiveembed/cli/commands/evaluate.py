@@ -36,7 +36,7 @@ EXAMPLES = """\
   adaptiveembed evaluate runs/mine --baseline single=siglip \\
       --baseline maxsim=colqwen --baseline pooled=colqwen
       beside encoders whose features are in the folders siglip and colqwen
-  adaptiveembed evaluate --data features --baseline single=siglip --output rivals
+  adaptiveembed evaluate --data features --baseline single=siglip --output new
       encoders alone
 """
 
