@@ -6,6 +6,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUN := $(VENV)/.ready-run
 READY := $(VENV)/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -14,7 +15,7 @@ help: ## Explain the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(READY) ## Train, evaluate and search on made-up scenes; minutes
+demo: $(RUN) ## Train, evaluate and search on made-up scenes; minutes
 	@$(BIN)/adaptiveembed demo
 
 .PHONY: test
@@ -36,7 +37,7 @@ bench: $(VENV)/.ready-bench ## Measure speed beside other libraries
 	@$(BIN)/python -m benchmarks
 
 .PHONY: study
-study: $(READY) ## Compare all methods on scenes over three seeds; hours, and resumable
+study: $(RUN) ## Compare all methods on scenes over three seeds; hours, and resumable
 	@$(BIN)/adaptiveembed study scenes --output build/study
 
 .PHONY: kills
@@ -117,17 +118,21 @@ package: $(READY)
 
 # The environments. A change of the settings or of the versions renews them.
 
-$(READY): pyproject.toml constraints.txt
+$(RUN): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || { \
 	  echo "AdaptiveEmbed needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)."; \
 	  echo "Name a newer one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear $(VENV) || { \
 	  echo "'$(PYTHON) -m venv' does not work; on Debian or Ubuntu: apt install python3-venv"; exit 1; }
 	@echo "Installing into $(VENV); the first time this takes some minutes."
-	@$(INSTALL) --editable '.[dev,encoders]'
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(READY): $(RUN)
+	@$(INSTALL) --editable '.[dev,encoders,adapters]'
 	@rm -f $(VENV)/.tested
 	@touch $@
 
 $(VENV)/.ready-%: $(READY)
-	@$(INSTALL) --editable '.[dev,encoders,$*]'
+	@$(INSTALL) --editable '.[$*]'
 	@touch $@
