@@ -182,7 +182,9 @@ def pooled_sets(
 
 def _pooled_to_each(sets: RaggedSets) -> dict[int, RaggedSets]:
     found = {count: pooled(sets, count) for count in POOLED_TO}
-    return {count: RaggedSets(few.vectors.float(), few.mask) for count, few in found.items()}
+    return {
+        count: RaggedSets(few.vectors.float().cpu(), few.mask.cpu()) for count, few in found.items()
+    }
 
 
 def maxsim_evaluation(
@@ -314,10 +316,13 @@ def _state_sets(pairs: PairedFeatures, modality: Modality) -> Sets:
 
 def _held_sets(sets: RaggedSets) -> Sets:
     """Sets that are in memory, in double precision once they are asked for."""
+    device = _fastest_device()
 
     def read(rows: np.ndarray) -> RaggedSets:
-        chosen = torch.from_numpy(rows).to(sets.mask.device)
-        return RaggedSets(sets.vectors[chosen].double(), sets.mask[chosen])
+        chosen = torch.from_numpy(rows)
+        return RaggedSets(
+            sets.vectors[chosen].to(device, torch.float64), sets.mask[chosen].to(device)
+        )
 
     return read
 
