@@ -31,6 +31,7 @@ from adaptiveembed.pipeline.dataset import FACTS, encode_dataset, import_dataset
 from adaptiveembed.pipeline.reporting import Results, write_results
 from adaptiveembed.similarity.ragged import RaggedSets
 from adaptiveembed.structure.direction import Modality
+from adaptiveembed.structure.encoded import EncodedMedia
 from tests.pipeline.tiny import Cells, Words
 from tests.reference.maxsim import maxsim
 from tests.reference.pooling import pooled as literally_pooled
@@ -39,10 +40,20 @@ TEXT, IMAGE = Modality.TEXT, Modality.IMAGE
 KINDS = tuple(BaselineKind)
 
 
+def with_weighted_global(encoded):
+    """A global feature that is not the mean of the states."""
+    weights = torch.arange(1.0, encoded.mask.shape[1] + 1).unsqueeze(1)
+    feature = (weights * encoded.hidden_states).sum(dim=1)
+    return EncodedMedia(feature, encoded.hidden_states, encoded.mask)
+
+
 class Writes(Words):
     """Texts, and counts of words that differ from text to text."""
 
     fingerprint, space = "shared-words", "shared"
+
+    def encode(self, batch):
+        return with_weighted_global(super().encode(batch))
 
     def _states(self, words):
         return super()._states(words[: 3 + sum(map(len, words)) % 5])
@@ -52,6 +63,9 @@ class Draws(Cells):
     """Pictures in the space of the texts, with more than eight vectors each."""
 
     fingerprint, space = "shared-cells", "shared"
+
+    def encode(self, batch):
+        return with_weighted_global(super().encode(batch))
 
     def _states(self, pixels):
         states = super()._states(pixels)
