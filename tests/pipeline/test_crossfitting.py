@@ -1,6 +1,7 @@
 """Every pair teaches the policy by an embedder that never saw it, and none is kept from Stage I."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 from adaptiveembed.data.splits import SplitSettings
 from adaptiveembed.errors import SettingError
+from adaptiveembed.pipeline import fitting
 from adaptiveembed.pipeline.allocating import (
     Lessons,
     direction_examples,
@@ -20,9 +22,10 @@ from adaptiveembed.pipeline.fitting import embed_joint, fit
 from adaptiveembed.pipeline.inputs import FEATURES, EncoderFacts
 from adaptiveembed.pipeline.model import AdaptiveEmbed
 from adaptiveembed.pipeline.paired import JointPairs
-from adaptiveembed.pipeline.representing import fit_representation
+from adaptiveembed.pipeline.representing import fit_representation, starting_embedder
 from adaptiveembed.pipeline.rows import fold_rows, training_rows
 from adaptiveembed.structure.direction import Modality
+from adaptiveembed.structure.encoded import EncodedMedia
 from tests.pipeline.tiny import tiny_pairs, tiny_recipe
 
 BROUGHT = {each: EncoderFacts(FEATURES, FEATURES) for each in (Modality.TEXT, Modality.IMAGE)}
@@ -144,3 +147,52 @@ def test_settings_that_contradict_each_other_are_refused():
         tiny_recipe("laptop", "splits.folds=2")
     with pytest.raises(SettingError, match="folds is 0; give 1 for none"):
         tiny_recipe("laptop", "splits.folds=0")
+
+
+def test_the_policy_learns_from_the_lessons_of_the_folds(joint, recipe, tmp_path, monkeypatch):
+    given, really = [], fitting.fit_allocation
+    monkeypatch.setattr(
+        fitting, "fit_allocation", lambda *args, **how: given.append(how) or really(*args, **how)
+    )
+    fit(joint, recipe, tmp_path / "run", BROUGHT)
+    (how,) = given
+    rows = training_rows(joint.pairs, recipe.splits)
+    assert set(how["lessons"]) == {joint.direction, joint.direction.reversed}
+    for lessons in how["lessons"].values():
+        assert len(lessons.inputs) == len(rows.representation)
+
+
+def test_what_stage_one_starts_from_knows_nothing_of_the_fold(joint, recipe):
+    """Position 0 is fitted in closed form, and so are the scales of the states."""
+    rows = training_rows(joint.pairs, recipe.splits)
+    fold = fold_rows(joint.pairs, rows, recipe.splits)[0]
+    before = starting_embedder(joint.pairs, fold, recipe).state_dict()
+    after = starting_embedder(changed(joint.pairs, fold.policy), fold, recipe).state_dict()
+    for name, tensor in before.items():
+        assert torch.equal(tensor, after[name]), name
+    learned = changed(joint.pairs, fold.representation[:3])
+    other = starting_embedder(learned, fold, recipe).state_dict()
+    assert any(not torch.equal(tensor, other[name]) for name, tensor in before.items())
+
+
+def changed(pairs, rows):
+    """The same pairs, some of them with other features."""
+
+    def side(encoded):
+        noise = torch.randn(encoded.global_feature.shape, generator=torch.manual_seed(1))
+        mask = torch.zeros(len(encoded), 1)
+        mask[rows] = 1
+        return EncodedMedia(
+            encoded.global_feature + mask * noise,
+            encoded.hidden_states + (mask * noise).unsqueeze(1) * encoded.mask.unsqueeze(-1),
+            encoded.mask,
+        )
+
+    return replace(pairs, source=side(pairs.source), target=side(pairs.target))
+
+
+def test_too_many_folds_are_refused_before_the_work(joint, tmp_path):
+    many = tiny_recipe("laptop", *FOLDS, "splits.folds=33", "representation.training.batch_size=8")
+    with pytest.raises(SettingError, match=r"33 folds of 6\d pairs were asked for; give from 2"):
+        fit(joint, many, tmp_path / "run", BROUGHT)
+    assert not (tmp_path / "run").exists()

@@ -7,23 +7,32 @@ import numpy as np
 import pytest
 
 from adaptiveembed import __version__
+from adaptiveembed.data.feature_writer import locked
 from adaptiveembed.data.pairs import read_manifest
-from adaptiveembed.errors import ModelFormatError, SettingError, TrainingError
+from adaptiveembed.errors import (
+    FeatureStoreError,
+    ModelFormatError,
+    SettingError,
+    TrainingError,
+)
 from adaptiveembed.pipeline.fitting import (
+    LOCK,
     RECIPE,
     RECORD,
     all_figures,
     begin_run,
+    fit,
     has_learned,
     model_folder,
     run_datasets,
 )
-from adaptiveembed.pipeline.inputs import FEATURES
+from adaptiveembed.pipeline.inputs import FEATURES, EncoderFacts
 from adaptiveembed.pipeline.model import AdaptiveEmbed
 from adaptiveembed.pipeline.paired import JointPairs
 from adaptiveembed.pipeline.recipe_files import read_recipe
 from adaptiveembed.pipeline.representing import embed_pairs
 from adaptiveembed.pipeline.searching import Choice, Searcher, ask
+from adaptiveembed.structure.direction import Modality
 from tests.pipeline.tiny import NAMES, facts, picture_of, text_of, tiny_pairs, tiny_recipe
 from tests.plain import answers
 
@@ -180,3 +189,41 @@ def test_a_choice_takes_the_place_of_the_policy(model, dataset):
 def test_more_items_than_there_are_is_all_of_them(model, dataset):
     asked = ask(model, TEXTS[0])
     assert len(Searcher.over(model, dataset).answer(asked, 10_000).found) == 90
+
+
+def test_a_run_of_before_a_setting_existed_had_its_default_there(tmp_path):
+    data, folder = JointPairs((tiny_pairs(),)), tmp_path / "run"
+    begin_run(data, tiny_recipe(), folder)
+    (folder / "stage-one" / "checkpoints" / "step-000000001").mkdir(parents=True)
+    text = (folder / RECIPE).read_text()
+    assert "folds = 1\n" in text
+    (folder / RECIPE).write_text(text.replace("folds = 1\n", ""))
+    begin_run(data, tiny_recipe(), folder)
+    with pytest.raises(SettingError, match=r"differs in splits\.policy_share, splits\.folds"):
+        begin_run(data, tiny_recipe("laptop", "splits.policy_share=0", "splits.folds=2"), folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("seed=-1", "seed is -1; give a whole number from 0"),
+        (f"seed={10**23}", "give a whole number from 0 to below"),
+        ("representation.training.seed=-3", "seed is -3; give a whole number"),
+        ("allocation.bank.size=0", "size is 0; give a bank of at least 1 item"),
+    ],
+)
+def test_seeds_and_sizes_that_cannot_be_are_refused_at_once(change, told):
+    with pytest.raises(SettingError, match=told):
+        tiny_recipe("laptop", change)
+
+
+def test_two_trainings_in_one_folder_are_refused(tmp_path):
+    data, folder = JointPairs((tiny_pairs(),)), tmp_path / "run"
+    begin_run(data, tiny_recipe(), folder)
+    encoders = {each: EncoderFacts(FEATURES, FEATURES) for each in (Modality.TEXT, Modality.IMAGE)}
+    with (
+        locked(folder, LOCK),
+        pytest.raises(FeatureStoreError, match=r"process \d+ is writing to .*run; wait until"),
+    ):
+        fit(data, tiny_recipe(), folder, encoders)
+    assert fit(data, tiny_recipe(), folder, encoders) == folder / "model"

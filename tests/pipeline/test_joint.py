@@ -15,6 +15,8 @@ from adaptiveembed.pipeline.allocating import (
     dataset_ranks,
     direction_examples,
     joint_ranks,
+    made_bank,
+    read_inputs,
     standardised,
 )
 from adaptiveembed.pipeline.evaluating import evaluate_adaptive
@@ -162,6 +164,22 @@ def test_ranks_of_some_rows_are_theirs_among_the_ranks_of_all(joint, trained, ra
         np.testing.assert_array_equal(
             ranked(embedded, direction, rows, asked, space), every[:, np.isin(rows.all, asked)]
         )
+
+
+@pytest.mark.parametrize("left_out", [True, False])
+def test_no_sample_is_shown_its_own_partner(joint, trained, left_out):
+    """R12: a query's partner is not in the bank; the literal reading is a setting."""
+    recipe = tiny_recipe(
+        "laptop",
+        "splits.policy_share=0",
+        f"allocation.feedback.leave_partner_out={str(left_out).lower()}",
+    )
+    rows = training_rows(joint.pairs, recipe.splits)
+    embedded, direction, _ = sides_in(joint, trained, turned=False)
+    bank = made_bank(embedded, direction, rows, recipe.allocation)
+    shown = read_inputs(embedded, direction, rows.policy, recipe, bank).top_items
+    own = bank.places([joint.pairs.ids[row] for row in rows.policy])
+    assert bool((shown == own[:, None, None]).any()) is not left_out
 
 
 def test_each_dataset_is_evaluated_in_its_own_gallery(joint, trained):

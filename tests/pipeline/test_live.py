@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -93,3 +96,30 @@ def test_another_encoder_is_refused_when_it_is_first_needed(corpus, tmp_path, mo
     with pytest.raises(EncoderError, match="now has fingerprint words-3"):
         found.pairs.source.read([0])
     assert open_dataset(tmp_path / "features").encoders[Modality.TEXT].fingerprint == "words-1"
+
+
+def test_media_that_have_changed_are_refused(tmp_path):
+    found = encode(write_corpus(tmp_path / "own", 20), tmp_path / "features", KeptStates.LIVE)
+    pictures = tmp_path / "own" / "pictures"
+    (pictures / "003.png").write_bytes((pictures / "004.png").read_bytes())
+    with pytest.raises(MediaError, match="image of 'item-003' has changed since it was encoded"):
+        found.pairs.target.read([3])
+
+
+def test_an_encoder_is_never_called_by_two_threads_at_once(live):
+    alone = Lock()
+
+    class Jealous(Words):
+        def encode(self, batch):
+            assert alone.acquire(blocking=False), "two calls at once"
+            try:
+                time.sleep(0.01)
+                return super().encode(batch)
+            finally:
+                alone.release()
+
+    source = live.pairs.source
+    features = LiveFeatures(source.stored, Jealous, source.media_of)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(features.read, [[0, 1], [2], [3], [4, 5]]))
+    assert [len(one) for one in found] == [2, 1, 1, 2]

@@ -6,7 +6,9 @@ from functools import partial
 import pytest
 import torch
 
+from adaptiveembed.data.feature_exchange import export_features, import_features
 from adaptiveembed.data.feature_index import StoredStates
+from adaptiveembed.data.feature_writer import locked
 from adaptiveembed.data.features import FeatureStore
 from adaptiveembed.data.media import Text
 from adaptiveembed.errors import FeatureStoreError
@@ -26,6 +28,7 @@ def item_of(place, version=0):
 def fill(monkeypatch, folder, process, ids=IDS, version=0, **settings):
     """What a process among several does."""
     monkeypatch.setattr(sides, "current", lambda: process)
+    monkeypatch.setattr(sides, "wait_for_all", lambda process: None)
     return fill_side(Words(), ids, partial(item_of, version=version), folder, **settings)
 
 
@@ -35,7 +38,7 @@ def fill_by(monkeypatch, folder, size, **settings):
 
 def same_features(one, other):
     for place, item in enumerate(other.ids):
-        mine, theirs = one.features.read(one.places([item])), other.features.read([place])
+        mine, theirs = one.read(one.places([item])), other.read([place])
         assert torch.equal(mine.hidden_states[mine.mask], theirs.hidden_states[theirs.mask])
         assert torch.equal(mine.global_feature, theirs.global_feature)
 
@@ -114,3 +117,23 @@ def test_hidden_states_are_left_out_where_that_is_asked(monkeypatch, tmp_path):
     assert not (tmp_path / "hidden_states.f16").exists()
     with pytest.raises(FeatureStoreError, match="states none and all is to be written"):
         fill(monkeypatch, tmp_path, ALONE)
+
+
+def test_another_command_is_kept_from_the_whole_side(monkeypatch, tmp_path):
+    """The lock of a store alone would let it fill part-1 meanwhile."""
+    with (
+        locked(tmp_path, sides.LOCK),
+        pytest.raises(FeatureStoreError, match=r"process \d+ is writing to"),
+    ):
+        fill(monkeypatch, tmp_path, ALONE)
+    assert fill(monkeypatch, tmp_path, ALONE).encoded == len(IDS)
+
+
+def test_what_is_exported_is_of_every_store(monkeypatch, tmp_path):
+    fill_by(monkeypatch, tmp_path / "words", 3)
+    side = SideStores.open(tmp_path / "words")
+    export_features(side, tmp_path / "words.npz")
+    again = import_features(tmp_path / "words.npz", tmp_path / "again")
+    assert sorted(again.ids) == sorted(IDS)
+    same_features(side, again)
+    side.verify()

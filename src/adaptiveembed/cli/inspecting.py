@@ -7,7 +7,6 @@ from pathlib import Path
 
 from adaptiveembed.cli.counts import pair_counts, split_counts
 from adaptiveembed.data.feature_index import INDEX, StoredStates
-from adaptiveembed.data.features import FeatureStore
 from adaptiveembed.data.pairs import read_manifest
 from adaptiveembed.encoders.pretrained.guessing import kind_of_folder
 from adaptiveembed.encoders.protocol import Encoder
@@ -21,7 +20,7 @@ from adaptiveembed.pipeline.model import AdaptiveEmbed
 from adaptiveembed.pipeline.recipe import Method
 from adaptiveembed.pipeline.recipe_files import read_recipe
 from adaptiveembed.pipeline.saving import read_facts
-from adaptiveembed.pipeline.sides import store_folders
+from adaptiveembed.pipeline.sides import SideStores
 from adaptiveembed.structure.direction import Modality
 from adaptiveembed.training.loop import CHECKPOINTS
 
@@ -113,16 +112,16 @@ def _dataset(path: Path, *, check: bool) -> Iterator[str]:
     for modality, encoder in found.encoders.items():
         yield f"  {modality}: {encoder.name}"
         yield f"    fingerprint {encoder.fingerprint}"
-        for part in store_folders(path / modality).values():
-            yield from (f"    {line}" for line in _store(part, check=check))
+        yield from (f"    {line}" for line in _store(path / modality, check=check))
     if found.left_out:
         yield f"  {len(found.left_out)} pairs are left out, because a side of them is not encoded"
 
 
 def _store(path: Path, *, check: bool) -> Iterator[str]:
-    store = FeatureStore.open(path)
-    states = "with" if store.states is StoredStates.ALL else "without"
-    yield f"features: {len(store):,} items, width {store.width}, {states} hidden states"
+    side = SideStores.open(path)
+    states = "with" if side.states is StoredStates.ALL else "without stored"
+    several = f" in {len(side.stores)} stores" if len(side.stores) > 1 else ""
+    yield f"features: {len(side.ids):,} items{several}, width {side.width}, {states} hidden states"
     if check:
-        store.verify()
+        side.verify()
         yield "  every byte is as it was written"

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -27,6 +28,7 @@ from adaptiveembed.data.feature_writer import FeatureWriter
 from adaptiveembed.data.features import FeatureStore
 from adaptiveembed.data.new_file import new_file
 from adaptiveembed.errors import AdaptiveEmbedError, FeatureStoreError, NotFiniteError
+from adaptiveembed.shapes import ItemArray
 from adaptiveembed.structure.encoded import EncodedMedia
 from adaptiveembed.structure.ids import distinct_ids
 from adaptiveembed.structure.progress import Progress, silent
@@ -77,12 +79,31 @@ def stated_fingerprint(file: str | Path) -> str | None:
         return content.fingerprint
 
 
-def export_features(store: FeatureStore, file: str | Path, progress: Progress = silent) -> None:
+@runtime_checkable
+class StoredItems(Protocol):
+    """What can be exported: a store, or several that are read as one."""
+
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def ids(self) -> tuple[str, ...]: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def states(self) -> StoredStates: ...
+    @property
+    def states_per_item(self) -> ItemArray: ...
+    def read(self, places: Sequence[int] | np.ndarray) -> EncodedMedia: ...
+
+
+def export_features(store: StoredItems, file: str | Path, progress: Progress = silent) -> None:
     """Write all items of a store to a new file, which appears whole or not at all."""
     file = Path(file)
     if file.exists():
         raise FeatureStoreError(f"{file} exists; remove it or choose another name")
-    if len(store) == 0:
+    if not store.ids:
         raise FeatureStoreError(f"{store.folder} holds no items; encode some first")
     content = FeatureFile(store.ids, store.fingerprint, {})
     with new_file(file) as opened:
@@ -162,19 +183,19 @@ def _digest(file: Path) -> str:
     return f"features {digest.hexdigest()}"
 
 
-def _exported(store: FeatureStore, progress: Progress) -> dict[str, NewArray]:
-    count, longest = len(store), int(store.states_per_item.max())
+def _exported(store: StoredItems, progress: Progress) -> dict[str, NewArray]:
+    count, longest = len(store.ids), int(store.states_per_item.max())
     rows = _rows_of_a_part((longest, store.width))
     starts = range(0, count, rows)
 
     def features() -> Iterator[np.ndarray]:
         for start in starts:
-            part = store.read(range(start, min(start + rows, count)), torch.float16)
-            yield part.global_feature.numpy()
+            part = store.read(range(start, min(start + rows, count)))
+            yield part.global_feature.half().numpy()
 
     def states() -> Iterator[np.ndarray]:
         for start in starts:
-            part = store.read(range(start, min(start + rows, count)), torch.float16)
+            part = store.read(range(start, min(start + rows, count)))
             padded = torch.zeros(len(part), longest, store.width, dtype=torch.float16)
             padded[:, : part.mask.shape[1]] = part.hidden_states
             yield padded.numpy()

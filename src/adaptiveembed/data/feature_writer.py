@@ -63,7 +63,7 @@ class FeatureWriter:
         self.header = FeatureHeader(fingerprint, width, states)
         self.folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as opened:
-            opened.enter_context(_locked(self.folder))
+            opened.enter_context(locked(self.folder))
             index = _continued(self.folder, self.header)
             self._sizes = index.file_sizes | {INDEX: index.size}
             self._files = {
@@ -184,9 +184,9 @@ def write_all(file: FileIO, content: memoryview) -> None:
         content = content[file.write(content) :]
 
 
-def _locked(folder: Path) -> FileIO:
-    """The lock of the folder, held until the file is closed or the process ends."""
-    file = FileIO(folder / LOCK, "a+")
+def locked(folder: Path, name: str = LOCK) -> FileIO:
+    """A lock of the folder, held until the file is closed or the process ends."""
+    file = FileIO(folder / name, "a+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -107,8 +107,7 @@ def open_dataset(folder: str | Path) -> Dataset:
         raise FeatureStoreError(f"no pair of {folder} has both sides encoded; encode it again")
     chosen = manifest.take(rows)
     source, target = (
-        _features(side, ChosenFeatures(store.features, store.places(chosen.ids)), chosen)
-        for side, store in zip(sides, stores, strict=True)
+        _features(side, store, chosen) for side, store in zip(sides, stores, strict=True)
     )
     pairs = PairedFeatures(
         Direction(sides[0].modality, sides[1].modality),
@@ -122,13 +121,22 @@ def open_dataset(folder: str | Path) -> Dataset:
     return Dataset(folder, pairs, chosen, {one.modality: one.encoder for one in sides}, left_out)
 
 
-def _features(side: SideFacts, stored: Features, manifest: Manifest) -> Features:
+def _features(side: SideFacts, stores: SideStores, manifest: Manifest) -> Features:
     """What is stored of a side, or what is encoded when it is read."""
+    places = stores.places(manifest.ids)
+    stored = ChosenFeatures(stores.features, places)
     if side.states is not KeptStates.LIVE:
         return stored
+    keys = stores.keys
 
-    def media_of(place: int) -> Media:
-        return _load_of(manifest[place], side.modality, MediaLimits())()
+    def media_of(row: int) -> Media:
+        item, key, load = _item(manifest, side.modality, MediaLimits(), row)
+        if key not in (keys[places[row]], NO_KEY):
+            raise MediaError(
+                f"the {side.modality} of {item!r} has changed since it was encoded; bring it back, "
+                f"or encode the dataset again"
+            )
+        return load()
 
     return LiveFeatures(stored, partial(side.encoder.load, side.modality), media_of)
 

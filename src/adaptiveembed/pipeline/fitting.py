@@ -6,6 +6,7 @@ run/
   stage-one/        checkpoints and scalars of Stage I, and of the same without each fold
   stage-two/        the same of Stage II
   model/            the finished model
+  run.lock          held while somebody trains
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +26,7 @@ from typing import Any
 import torch
 
 from adaptiveembed import __version__
+from adaptiveembed.data.feature_writer import locked
 from adaptiveembed.errors import ModelFormatError, SettingError
 from adaptiveembed.pipeline.allocating import Allocated, EmbeddedPairs, fit_allocation
 from adaptiveembed.pipeline.announcing import Announce, unannounced
@@ -36,7 +39,7 @@ from adaptiveembed.pipeline.paired import JointPairs, PairedFeatures
 from adaptiveembed.pipeline.recipe import Method, Recipe
 from adaptiveembed.pipeline.recipe_files import read_recipe
 from adaptiveembed.pipeline.representing import Represented, embed_pairs, fit_representation
-from adaptiveembed.pipeline.rows import TrainingRows, training_rows
+from adaptiveembed.pipeline.rows import TrainingRows, fold_rows, training_rows
 from adaptiveembed.pipeline.saving import EMBEDDER, facts_table
 from adaptiveembed.pipeline.settings import Table, differences, to_table, to_toml
 from adaptiveembed.representation.embedder import PairEmbedder
@@ -45,7 +48,7 @@ from adaptiveembed.structure.progress import Progress, silent
 from adaptiveembed.training.distributed import current, wait_for_all
 from adaptiveembed.training.loop import CHECKPOINTS
 
-RECIPE, RECORD, MODEL = "recipe.toml", "run.json", "model"
+RECIPE, RECORD, MODEL, LOCK = "recipe.toml", "run.json", "model", "run.lock"
 STAGE_ONE, STAGE_TWO = "stage-one", "stage-two"
 LIBRARIES = ("torch", "transformers", "numpy", "llvmlite", "safetensors")
 
@@ -71,15 +74,19 @@ def fit(  # noqa: PLR0913 - what from, how, where to, and who is told
     """
     rows = training_rows(data.pairs, recipe.splits)
     require_enough(rows, recipe)
+    if recipe.splits.folds > 1:
+        fold_rows(data.pairs, rows, recipe.splits)  # what cannot be divided is refused before work
     process = current()
-    if process.is_first:
-        begin_run(data, recipe, folder, folders)
-    wait_for_all(process)
-    if not is_model(folder / MODEL):
-        cuts = {each.matryoshka_widths for each in encoders.values()}
-        widths = cuts.pop() if len(cuts) == 1 else ()
-        _Fitting(data, rows, recipe, folder, encoders, widths, announce).make_model()
-    wait_for_all(process)
+    with ExitStack() as held:
+        if process.is_first:
+            begin_run(data, recipe, folder, folders)
+            held.enter_context(locked(folder, LOCK))
+        wait_for_all(process)
+        if not is_model(folder / MODEL):
+            cuts = {each.matryoshka_widths for each in encoders.values()}
+            widths = cuts.pop() if len(cuts) == 1 else ()
+            _Fitting(data, rows, recipe, folder, encoders, widths, announce).make_model()
+        wait_for_all(process)
     return folder / MODEL
 
 
@@ -196,7 +203,7 @@ def begin_run(data: JointPairs, recipe: Recipe, folder: Path, folders: Sequence[
     if folder.is_file():
         raise SettingError(f"{folder} is a file; choose a new or an empty folder")
     folder.mkdir(parents=True, exist_ok=True)
-    own = {RECIPE, RECORD, STAGE_ONE} if (folder / RECORD).exists() else set()
+    own = {RECIPE, RECORD, STAGE_ONE, LOCK} if (folder / RECORD).exists() else set()
     strange = sorted(each.name for each in folder.iterdir() if each.name not in own)
     if strange:
         raise SettingError(

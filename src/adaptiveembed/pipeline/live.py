@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 import torch
@@ -54,7 +55,16 @@ class LiveFeatures:
             batches = (
                 [next(media) for _ in chosen[start : start + BATCH_SIZE]] for start in starts
             )
-            return _as_stored(stacked([self._encoder.encode(batch) for batch in batches]))
+            return _as_stored(stacked([self._encode(batch) for batch in batches]))
+
+    def _encode(self, batch: Sequence[Media]) -> EncodedMedia:
+        # training and validation read from two threads, which no encoder has to bear
+        with self._alone:
+            return self._encoder.encode(batch)
+
+    @cached_property
+    def _alone(self) -> Lock:
+        return Lock()
 
     @cached_property
     def _encoder(self) -> Encoder:

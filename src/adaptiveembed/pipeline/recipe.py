@@ -23,7 +23,11 @@ from adaptiveembed.representation.settings import EmbedderSettings
 from adaptiveembed.structure.groups import GroupLayout
 from adaptiveembed.structure.selection import Selection
 from adaptiveembed.structure.space import SelectionSpace, coarse_to_fine, every_prefix
-from adaptiveembed.training.settings import PolicyTrainingSettings, TrainingSettings
+from adaptiveembed.training.settings import (
+    PolicyTrainingSettings,
+    TrainingSettings,
+    require_seed,
+)
 
 
 class Method(StrEnum):
@@ -86,6 +90,10 @@ class BankRecipe:
     seed: int = 0
     """Which ones."""
 
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise SettingError(f"size is {self.size}; give a bank of at least 1 item")
+
 
 @dataclass(frozen=True)
 class AllocationRecipe:
@@ -115,6 +123,7 @@ class Recipe:
     allocation: AllocationRecipe = field(default_factory=AllocationRecipe)
 
     def __post_init__(self) -> None:
+        require_seed("seed", self.seed)
         kind = self.allocation.policy.kind
         crossfitted = self.method is Method.ADAPTIVE and self.splits.folds > 1
         if crossfitted and kind is not PolicyKind.INVARIANT:

@@ -11,6 +11,7 @@ its place. So the work can be taken up by another number of processes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,19 +19,20 @@ from pathlib import Path
 import numpy as np
 
 from adaptiveembed.data.feature_index import INDEX, StoredStates, is_unfinished_header, read_index
-from adaptiveembed.data.feature_writer import FeatureWriter
+from adaptiveembed.data.feature_writer import FeatureWriter, locked
 from adaptiveembed.data.features import FeatureStore
 from adaptiveembed.encoders.driving import EncodingSummary, encode_items
 from adaptiveembed.encoders.protocol import Encoder
 from adaptiveembed.encoders.reading_ahead import Load
 from adaptiveembed.errors import FeatureStoreError
 from adaptiveembed.shapes import ItemArray
-from adaptiveembed.structure.encoded import Features
+from adaptiveembed.structure.encoded import EncodedMedia, Features
 from adaptiveembed.structure.progress import Progress, silent
 from adaptiveembed.structure.views import JoinedFeatures
-from adaptiveembed.training.distributed import Process, current
+from adaptiveembed.training.distributed import Process, current, wait_for_all
 
 PART = "part-"
+LOCK = "side.lock"
 BATCH_SIZE = 64
 
 ItemOf = Callable[[int], tuple[str, str, Load]]
@@ -41,13 +43,14 @@ ItemOf = Callable[[int], tuple[str, str, Load]]
 class SideStores:
     """The stores of a side, read as one."""
 
+    folder: Path
     stores: tuple[FeatureStore, ...]
 
     @classmethod
     def open(cls, folder: Path) -> SideStores:
         """All stores of a side; an item that is in two of them is refused."""
         parts = store_folders(folder) or {0: folder}  # whose opening says what is wrong
-        found = cls(tuple(FeatureStore.open(part) for part in parts.values()))
+        found = cls(folder, tuple(FeatureStore.open(part) for part in parts.values()))
         if len(found._places) < len(found.ids):
             twice = next(one for place, one in enumerate(found.ids) if found._places[one] != place)
             raise FeatureStoreError(
@@ -59,6 +62,38 @@ class SideStores:
     def ids(self) -> tuple[str, ...]:
         """The items of all stores, one store after another."""
         return tuple(one for store in self.stores for one in store.ids)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What was encoded of each item, as its content key."""
+        return tuple(one for store in self.stores for one in store.keys)
+
+    @property
+    def fingerprint(self) -> str:
+        """Which encoder made the features."""
+        return self.stores[0].fingerprint
+
+    @property
+    def width(self) -> int:
+        return self.stores[0].width
+
+    @property
+    def states(self) -> StoredStates:
+        return self.stores[0].states
+
+    @property
+    def states_per_item(self) -> ItemArray:
+        """How many hidden states each item is read with."""
+        return np.concatenate([store.states_per_item for store in self.stores])
+
+    def read(self, places: Sequence[int] | np.ndarray) -> EncodedMedia:
+        """The items at these places."""
+        return self.features.read(places)
+
+    def verify(self) -> None:
+        """Read every stored number and compare it with its checksum."""
+        for store in self.stores:
+            store.verify()
 
     @property
     def features(self) -> Features:
@@ -96,19 +131,33 @@ def fill_side(  # noqa: PLR0913 - by what, what, where to, and how
 ) -> EncodingSummary:
     """Encode this process's share of the items that no store holds yet."""
     found = []
-    for number, places in shares(ids, folder, current()).items():
-        share = [item_of(place) for place in places]
-        with FeatureWriter(_part(folder, number), encoder.fingerprint, encoder.width, states) as to:
-            found.append(
-                encode_items(
-                    encoder, share, to, batch_size=batch_size, strict=strict, progress=progress
+    with _alone(folder, current()):
+        for number, places in shares(ids, folder, current()).items():
+            share = [item_of(place) for place in places]
+            place = _part(folder, number)
+            with FeatureWriter(place, encoder.fingerprint, encoder.width, states) as to:
+                found.append(
+                    encode_items(
+                        encoder, share, to, batch_size=batch_size, strict=strict, progress=progress
+                    )
                 )
-            )
     return EncodingSummary(
         sum(one.encoded for one in found),
         sum(one.skipped for one in found),
         tuple(failure for one in found for failure in one.failed),
     )
+
+
+@contextmanager
+def _alone(folder: Path, process: Process) -> Iterator[None]:
+    """No other command fills this side meanwhile: the lock of a store guards that store alone."""
+    with ExitStack() as held:
+        if process.is_first:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(folder, LOCK))
+        wait_for_all(process)
+        yield
+        wait_for_all(process)
 
 
 def shares(ids: Sequence[str], folder: Path, process: Process) -> Mapping[int, Sequence[int]]:

@@ -131,7 +131,7 @@ def _write_files(checkpoint: Checkpoint, folder: Path) -> None:
     checksums = {}
     for name, tensors in _tensors(checkpoint):
         path = folder / f"{name}.safetensors"
-        save_file({key: each.detach().cpu().contiguous() for key, each in tensors.items()}, path)
+        _save({key: each.detach().cpu().contiguous() for key, each in tensors.items()}, path)
         checksums[name] = _checksum(path.read_bytes())
         _settle(path)
     state = {
@@ -145,6 +145,16 @@ def _write_files(checkpoint: Checkpoint, folder: Path) -> None:
     _settle(folder / STATE)
     folder.chmod(0o755)
     _settle(folder)
+
+
+def _save(tensors: dict[str, Tensor], path: Path) -> None:
+    try:
+        save_file(tensors, path)
+    except SafetensorError as error:  # a full disk, or a folder that somebody took away
+        raise CheckpointError(
+            f"{path} cannot be written ({error}); make room, see that no other training writes to "
+            f"{path.parent.parent}, and go on from the last checkpoint"
+        ) from error
 
 
 def _tensors(checkpoint: Checkpoint) -> Iterator[tuple[str, Tensors]]:

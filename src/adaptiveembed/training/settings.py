@@ -128,6 +128,7 @@ class TrainingSettings:
     and at the end; 0: after every step."""
 
     def __post_init__(self) -> None:
+        require_seed("seed", self.seed)
         _require_positive(self, "epochs", "batch_size", "validate_epochs", "log_steps")
         for name in ("micro_batch", "patience", "checkpoint_steps"):
             if getattr(self, name) is not None:
@@ -173,3 +174,9 @@ def _require_positive(settings: object, *names: str) -> None:
         value = getattr(settings, name)
         if not 0 < value < math.inf:
             raise SettingError(f"{name} is {value}; give a number above 0")
+
+
+def require_seed(name: str, seed: int) -> None:
+    """Refuse what random generators take for no seed."""
+    if not 0 <= seed < 1 << 63:
+        raise SettingError(f"{name} is {seed}; give a whole number from 0 to below 2^63")

@@ -145,11 +145,11 @@ def _import(arguments: argparse.Namespace) -> None:
 def _export(arguments: argparse.Namespace) -> None:
     from adaptiveembed.cli.progress import ShownProgress
     from adaptiveembed.data.feature_exchange import export_features
-    from adaptiveembed.data.features import FeatureStore
     from adaptiveembed.pipeline.inputs import known_modality
+    from adaptiveembed.pipeline.sides import SideStores
 
     modality = known_modality(arguments.modality)
-    store = FeatureStore.open(arguments.folder / modality)
+    store = SideStores.open(arguments.folder / modality)
     with ShownProgress() as announce:
         export_features(store, arguments.file, announce(f"exporting {modality}"))
-    print(f"{len(store):,} items are in {arguments.file}")
+    print(f"{len(store.ids):,} items are in {arguments.file}")
